@@ -1,7 +1,7 @@
 """Writes values.yaml, values.schema.json and the README's table of values from the model in charts/values.py.
 
-python -m charts.generate_values --write   # writes them
-python -m charts.generate_values --check   # exits with 1 and names those that are stale
+python -m charts.generate_values --write   # writes the files
+python -m charts.generate_values --check   # exits with 1 and names the files that are out of date
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 
 
 class UndocumentedValue(Exception):
-    """A value without a text below its field."""
+    """A value without a description below its field."""
 
 
 def main() -> int:
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def files() -> dict[Path, str]:
-    """The text of each file."""
+    """The generated text of each file."""
     schema, defaults = values_schema(), Values().to_document()
     marked = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     page, parts = marked.subn(lambda _: f"{BEGIN}{table(schema, defaults)}\n{END}", README.read_text())
@@ -66,14 +66,14 @@ def files() -> dict[Path, str]:
 
 
 def values_schema() -> Schema:
-    """The JSON schema, of the draft that every Helm 3 reads."""
+    """The JSON schema, in the draft that every Helm 3 supports."""
     made = Values.model_json_schema(by_alias=True)
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "$comment": ORIGIN}
     return head | _plain(made, made["$defs"])
 
 
 def _plain(node: Schema, definitions: Schema) -> Schema:
-    """A node without references, whose siblings this draft ignores, and without null: what is optional is absent."""
+    """A node without references, whose siblings this draft ignores, and without null; optional values may be absent."""
     if "$ref" in node:
         node = {**definitions[node["$ref"].rpartition("/")[2]], **node}
     for option in node.get("anyOf", ()):
@@ -81,7 +81,7 @@ def _plain(node: Schema, definitions: Schema) -> Schema:
             node = {**option, **node}
     dropped = {"$ref", "$defs", "anyOf", "title"}
     if "properties" in node or node.get("default", ...) is None:
-        # The properties have defaults of their own.
+        # The properties have their own defaults.
         dropped.add("default")
     found = {key: value for key, value in node.items() if key not in dropped}
     if found.get("additionalProperties") is True:
@@ -94,7 +94,7 @@ def _plain(node: Schema, definitions: Schema) -> Schema:
 
 
 def meaning(path: str, node: Schema) -> str:
-    """What a value means, and which values or numbers it can be. Raises UndocumentedValue."""
+    """A value's description with its allowed values or its range. Raises UndocumentedValue."""
     text: str = node.get("description", "")
     if not text:
         raise UndocumentedValue(f"charts/values.py: {path} has no text below it")
@@ -109,7 +109,7 @@ def meaning(path: str, node: Schema) -> str:
 
 
 def written(schema: Schema, defaults: dict[str, Any], above: str = "") -> Iterator[str]:
-    """The lines of values.yaml of each value, or of each group of values."""
+    """Yields the lines of values.yaml for each value or group of values."""
     for name, default in defaults.items():
         node, path = schema["properties"][name], f"{above}{name}"
         if "properties" in node:
@@ -117,7 +117,7 @@ def written(schema: Schema, defaults: dict[str, Any], above: str = "") -> Iterat
             for one in written(node, default, f"{path}."):
                 lines.append(textwrap.indent(one, "  "))
         else:
-            # A comment is indented as much as its value.
+            # The comment has the same indentation as its value.
             width = WIDTH - len("# ") - 2 * path.count(".")
             lines = [f"# {line}" for line in textwrap.wrap(meaning(path, node), width, break_on_hyphens=False)]
             lines.append(yaml.dump(_Entry({name: default}), Dumper=_Dumper, width=WIDTH, sort_keys=False).rstrip())
@@ -125,11 +125,11 @@ def written(schema: Schema, defaults: dict[str, Any], above: str = "") -> Iterat
 
 
 class _Entry(dict[str, Any]):
-    """A value by its name, on a line of its own."""
+    """A name and its value, on a separate line."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes the innermost maps on one line, and quotes text only where it would be read as something else."""
+    """Writes innermost maps on one line, and quotes text only if YAML would read it as another type."""
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -148,7 +148,7 @@ _Dumper.add_representer(_Entry, _represent_map)
 
 
 def table(schema: Schema, defaults: dict[str, Any]) -> str:
-    """The values as a table."""
+    """The table of values in Markdown."""
     return "\n".join(["| value | default | meaning |", "|---|---|---|", *rows(schema, defaults)])
 
 
@@ -159,7 +159,7 @@ def rows(schema: Schema, defaults: dict[str, Any], above: str = "") -> Iterator[
         if "properties" in node:
             yield from rows(node, default, f"{path}.")
             continue
-        # A string bare, everything else as one line of JSON, which is YAML.
+        # A string without quotes, any other value as JSON on one line, which is valid YAML.
         shown = default if isinstance(default, str) and default else json.dumps(default)
         text = meaning(path, node).replace("|", "\\|")
         yield f"| `{path}` | `{shown}` | {text} |"

@@ -15,7 +15,7 @@ from proofgate_schema.fields import WHOLE_NUMBER, TupleOf
 from proofgate_schema.section import Section
 from pydantic import ConfigDict, Field
 
-#: With a tag, a digest, both or neither. A placeholder such as REGISTRY/worker does not match.
+#: An image with a tag, a digest, both or neither. A placeholder such as REGISTRY/worker does not match.
 _IMAGE = r"^([a-z0-9][a-z0-9._/:-]*[a-z0-9](:[A-Za-z0-9_][A-Za-z0-9_.-]*)?(@sha256:[0-9a-f]{64})?)?$"
 _ONE_OF_EACH = Field(json_schema_extra={"uniqueItems": True})
 
@@ -24,7 +24,7 @@ ImageOrEmpty = Annotated[str, Field(pattern=_IMAGE)]
 Image = Annotated[ImageOrEmpty, Field(min_length=1)]
 Namespaces = Annotated[TupleOf[ResourceName], _ONE_OF_EACH]
 Texts = dict[str, str]
-#: As in the manifest that it becomes a part of. The API server judges it.
+#: An object for a manifest. Only the API server validates it.
 Object = dict[str, Any]
 Objects = TupleOf[Object]
 
@@ -149,7 +149,7 @@ class EnvironmentVariable(Section):
 
 
 def _between_values(schema: dict[str, Any]) -> None:
-    """Adds what no single field has: cluster-wide excludes lists of namespaces, and `global` is Helm's own."""
+    """Adds rules between values: cluster-wide excludes lists of namespaces, and `global` is reserved for Helm."""
     none = {"maxItems": 0}
     schema["allOf"] = [
         {

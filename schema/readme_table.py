@@ -1,10 +1,10 @@
-"""Writes the rows of gateway/README.md's table of fields whose sections stand in `proofgate_schema`.
+"""Writes the generated rows of gateway/README.md's table of fields, from the sections in `proofgate_schema`.
 
-python schema/readme_table.py           # writes them where they stand
-python schema/readme_table.py --check   # exits with 1 when one is stale
+python schema/readme_table.py           # updates the page
+python schema/readme_table.py --check   # exits with 1 if a row is out of date
 
-Rows of other sections are written by hand, but one that is missing is added as it would be generated;
-gateway/tests/test_config.py checks that none is missing.
+Rows of other sections are written by hand, but a missing row is added in generated form;
+gateway/tests/test_config.py checks that no row is missing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pydantic import BaseModel
 from proofgate_schema.section import Section
 
 PAGE = Path(__file__).resolve().parents[1] / "gateway" / "README.md"
-#: Modules of sections whose rows are generated. Kinds of text, such as amounts of money, have no bounds that
-#: could be written in a cell.
+#: Modules of sections whose rows are generated. Other modules have text types, such as amounts of money, whose
+#: bounds do not fit into a cell.
 GENERATED = (
     "analysis",
     "cors",
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def with_rows(page: list[str], made: list[Row]) -> list[str]:
-    """The lines of a page with the rows as they are made. A row that is missing follows the one before it."""
+    """Return a page's lines with the generated rows. A missing row is inserted after its predecessor."""
     generated = {row.field: row.line for row in made if row.is_generated}
     after = [generated.get(found[1], line) if (found := _ROW.match(line)) else line for line in page]
     fields = [found[1] if (found := _ROW.match(line)) else None for line in after]
@@ -74,7 +74,7 @@ def with_rows(page: list[str], made: list[Row]) -> list[str]:
 
 @dataclass(frozen=True)
 class Row:
-    """A field as the table writes it, its line, and whether that is always generated."""
+    """A field's path, its table line, and whether the line is always generated."""
 
     field: str
     line: str
@@ -82,7 +82,7 @@ class Row:
 
 
 def rows(section: type[BaseModel], below: str = "") -> Iterator[Row]:
-    """Yields the row of each field that stands in the schema."""
+    """Yields the row of each field that the schema defines."""
     properties: Schema = section.model_json_schema(by_alias=True)["properties"]
     required = section.model_json_schema(by_alias=True).get("required", ())
     for name, field in section.model_fields.items():
@@ -99,7 +99,7 @@ def rows(section: type[BaseModel], below: str = "") -> Iterator[Row]:
 
 
 def schema_module(section: type[BaseModel], field: str) -> str | None:
-    """The schema's module that has a field; None of one that stands in a class made of the schema's."""
+    """Return the schema's module that defines a field; None if a subclass outside the schema defines it."""
     owner = next(one for one in section.__mro__ if field in get_annotations(one))
     package, _, module = owner.__module__.partition(".")
     return module if issubclass(owner, Section) and package == "proofgate_schema" else None
@@ -114,7 +114,7 @@ def models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def bounds(name: str, field: Schema) -> str:
-    """A field's bounds: its values, or its range, bytes in units."""
+    """Return a field's bounds: its values or its range, with units for bytes."""
     node = next((one for one in field.get("anyOf", ()) if one.get("type") != "null"), field)
     values = node.get("enum") or node.get("items", {}).get("enum")
     if values:
@@ -128,19 +128,19 @@ def bounds(name: str, field: Schema) -> str:
 
 
 def in_bytes(number: float) -> str:
-    """A number of bytes in the largest unit that it has a whole number of."""
+    """Return a number of bytes in the largest unit of which it is a whole multiple."""
     return next(
         (f"{int(number) // unit} {name}" for unit, name in _UNITS if not number % unit), plain(number)
     )
 
 
 def plain(number: float) -> str:
-    """A number without a fraction that is none."""
+    """Return a number as text, without a fraction of zero."""
     return str(int(number) if number == int(number) else number)
 
 
 def shown(default: Any) -> str:
-    """A default as somebody would write it."""
+    """Return a default as a user would write it."""
     if default is None or default == {}:
         return "none"
     if isinstance(default, list):
@@ -151,7 +151,7 @@ def shown(default: Any) -> str:
 
 
 def cell(text: str) -> str:
-    """Text that can stand in a table."""
+    """Return a text in a form that a table cell can contain."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

@@ -1,9 +1,9 @@
-"""Which checks find that the newest entries of a log are gone: those of a hash chain, or those of a ledger?
+"""Compares a hash chain with a ledger: which checks detect that the newest entries of a log were removed?
 
     python examples/attacks/cut_the_tail.py
 
-Starts a gateway in front of a simulated provider, sends five requests, and records each of them twice: the gateway in
-its ledger, this program in a hash chain. Then it attacks copies of both, and prints what each check says. It needs
+Starts a gateway in front of a simulated provider and sends five requests. The gateway records them in its ledger, and
+this program records them in a hash chain. Then it attacks copies of both, and prints the result of each check. It needs
 the environment of `make run`, and no network. docs/tutorial/cut-the-tail.md explains the output.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 
 PROOFGATE = (sys.executable, "-m", "proofgate")
 REQUESTS, KEPT = 5, 3
-#: The length of what stands before a record in a segment: docs/reference/ledger-format.md.
+#: The length of the header before a record in a segment: docs/reference/ledger-format.md.
 FRAME_HEADER = 32
 GENESIS = "0" * 64
 Entry = dict[str, Any]
@@ -38,13 +38,13 @@ def entry_hash(entry: Entry) -> str:
 
 
 def append(chain: list[Entry], call_id: str) -> None:
-    """Adds an entry with the hash of the one before it, in the fields of LiteLLM's audit callback (asqav)."""
+    """Adds an entry with the previous entry's hash, in the fields of LiteLLM's audit callback (asqav)."""
     entry = {"seq": len(chain), "prev_hash": chain[-1]["record_hash"] if chain else GENESIS, "call_id": call_id}
     chain.append({**entry, "record_hash": entry_hash(entry)})
 
 
 def check_chain(chain: list[Entry]) -> str:
-    """Every entry has its own hash, and that of the entry before it."""
+    """Checks each entry's own hash, and its copy of the previous entry's hash."""
     before = GENESIS
     for entry in chain:
         if entry["prev_hash"] != before or entry["record_hash"] != entry_hash(entry):
@@ -54,21 +54,21 @@ def check_chain(chain: list[Entry]) -> str:
 
 
 def fsck(ledger: Path, key: Path, *more: str) -> str:
-    """What `proofgate ledger fsck` says: its verdict, and the first finding."""
+    """Runs `proofgate ledger fsck`, and returns its verdict and the first finding."""
     command = [*PROOFGATE, "ledger", "fsck", str(ledger), "--key", str(key), "--output", "json", *more]
     report = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
     findings = [one for log in report["incarnations"] for one in log["findings"]]
     verdict = f"{report['verdict']}, {report['records']} records"
     if not findings:
         return verdict
-    # The name of the log is as long as a line.
+    # The log's name is too long for the output.
     message = re.sub(r"proofgate\.dev/\S+", "the log", findings[0]["message"]).partition(";")[0]
     return f"{verdict}; {Path(findings[0]['file']).name}: {message}"
 
 
 @contextmanager
 def program(folder: Path, ready: str, *arguments: str) -> Iterator[re.Match[str]]:
-    """A command of Proofgate while it runs, and the line that it prints when it is ready."""
+    """Runs a command of Proofgate, and yields the match of its ready line."""
     with (folder / "log").open("a") as log:
         process = subprocess.Popen([*PROOFGATE, *arguments], stdout=subprocess.PIPE, stderr=log, text=True)
     try:
@@ -85,7 +85,7 @@ def program(folder: Path, ready: str, *arguments: str) -> Iterator[re.Match[str]
 
 
 def ask(url: str, key: str) -> str:
-    """Sends a request, and returns the id of the exchange."""
+    """Sends a request, and returns the exchange's id."""
     body = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]}
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(), headers)
@@ -95,7 +95,7 @@ def ask(url: str, key: str) -> str:
 
 
 def record(folder: Path) -> list[Entry]:
-    """Sends the requests. Leaves `ledger`, `older` (a copy after some of them) and the last exchange's receipt."""
+    """Sends the requests. Writes `ledger`, `older` (a copy after some requests) and the last exchange's receipt."""
     chain: list[Entry] = []
     setup = folder / "gateway"
     with program(
@@ -110,7 +110,7 @@ def record(folder: Path) -> list[Entry]:
             for number in range(1, REQUESTS + 1):
                 append(chain, ask(url, key.read_text().strip()))
                 if number in (KEPT, REQUESTS):
-                    # It comes when a signed checkpoint covers the exchange.
+                    # The gateway returns the receipt when a signed checkpoint covers the exchange.
                     out = ["--out", str(folder / "receipt.json")]
                     receipt = ["receipt", chain[-1]["call_id"], "--url", url, "--api-key-file", str(key), *out]
                     subprocess.run([*PROOFGATE, *receipt], check=True, stdout=subprocess.DEVNULL)
@@ -121,13 +121,13 @@ def record(folder: Path) -> list[Entry]:
 
 
 def held_checkpoint(receipt: Path) -> str:
-    """The signed checkpoint in a receipt: what its holder knows of the ledger."""
+    """The signed checkpoint in a receipt, from which its holder knows the ledger's state."""
     proof: str = json.loads(receipt.read_text())["records"][-1]["proof"]
     return proof.split("\n\n", 1)[1]
 
 
 def change_a_byte(ledger: Path, chain: list[Entry]) -> None:
-    """Changes the second entry of both."""
+    """Changes the second entry of the ledger and of the chain."""
     [segment] = ledger.glob("0/*/*.seg")
     data = bytearray(segment.read_bytes())
     data[data.index(chain[1]["call_id"].encode())] ^= 1
@@ -136,7 +136,7 @@ def change_a_byte(ledger: Path, chain: list[Entry]) -> None:
 
 
 def cut_records(ledger: Path, chain: list[Entry]) -> None:
-    """Cuts both off before the first exchange that is to go."""
+    """Removes the last exchanges from the ledger and from the chain."""
     [segment] = ledger.glob("0/*/*.seg")
     data = segment.read_bytes()
     end = data.rindex(b'{"v":', 0, data.index(chain[KEPT]["call_id"].encode())) - FRAME_HEADER
@@ -145,7 +145,7 @@ def cut_records(ledger: Path, chain: list[Entry]) -> None:
 
 
 def set_back(ledger: Path, chain: list[Entry]) -> None:
-    """Puts everything back as it was before the exchanges that are to go, with the older signed checkpoint."""
+    """Restores the ledger with its older signed checkpoint, and the chain, from before the last exchanges."""
     shutil.rmtree(ledger)
     shutil.copytree(ledger.parent / "older", ledger)
     del chain[KEPT:]

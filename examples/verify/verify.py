@@ -4,7 +4,7 @@ python verify.py RECEIPT.json --key 'NAME+HASH+KEY' [--request FILE] [--response
 python verify.py PROOF.tlog-proof --record RECORD.json --key 'NAME+HASH+KEY' [--body FILE]
 python verify.py EXPORT.tar.gz --key 'NAME+HASH+KEY' [--signer 'NAME+HASH+KEY']
 
-Prints what was proved. A second implementation of docs/reference/ledger-format.md, which shares no code with the first.
+Prints what was proved. It is a second implementation of docs/reference/ledger-format.md, without shared code.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def signs(name: str, vkey: str, text: str, signatures: str) -> bool:
 
 
 def line_of(key: str, statements: list[str]) -> dict[str, int | None]:  # docs/reference/ledger-format.md, 10
-    """All keys of the line of this one, each with the time until which it may begin a log."""
+    """All keys that successions connect to this key, each with the time until which it may start a log."""
     name = key.split("+")[0]
     steps: dict[tuple[str, str], int] = {}
     for note in statements:
@@ -132,7 +132,7 @@ def begun(origin: str) -> int:  # microseconds: the first 48 bits of the ULID
 
 
 def head_of(note: str, line: dict[str, int | None]) -> tuple[str, int, bytes]:
-    """Log, size and root of a checkpoint that a key of the line signed in time."""
+    """Log, size and root of a checkpoint that one of the keys signed before its replacement."""
     text, _, signatures = note.rpartition("\n\n")
     origin, size, root = text.split("\n")
     name = next(iter(line)).split("+")[0]
@@ -234,7 +234,7 @@ def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/
     require(claimed == (len(asked), records), f"the manifest claims {claimed[0]} exchanges with {claimed[1]} records")
     rows = csv.DictReader(io.StringIO(files["exchanges.csv"].decode(), newline=""))
     listed = [[row["id"], row["tenant"], row["key"], row.get("key_name")] for row in rows]
-    named = manifest["v"] > 4  # before, there was no such column
+    named = manifest["v"] > 4  # earlier versions have no such column
     require(listed == [[*one[:3], one[3] if named else None] for one in asked], "exchanges.csv lists other exchanges")
     name = options.key.split("+")[0]
     proved += [f"verified: {len(asked)} exchanges with {records} records are in the logs of {name}"]

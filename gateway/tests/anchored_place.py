@@ -1,4 +1,4 @@
-"""An auditor's port whose log a test writes, and a retention job that waits for it."""
+"""An auditor's port whose log the test writes, and a retention job that waits for entries in this log."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ ERASURE = "0a" * 32
 
 
 def head(number: int) -> dict[str, Any]:
-    """An entry of which a retention job needs nothing."""
+    """An entry that retention jobs ignore."""
     return {"v": 1, "kind": "head", "origin": "a/0/X", "size": number, "checkpoint": "note"}
 
 
 def removed() -> dict[str, Any]:
-    """The entry of the tombstone."""
+    """The entry for the tombstone."""
     return {"v": 1, "kind": "removed", "tombstone": "a note\n"}
 
 
 def erased() -> dict[str, Any]:
-    """The entry of the erasure."""
+    """The entry for the erasure."""
     return {"v": 1, "kind": "statement", "statement": {"kind": "erasure", "sha256": ERASURE, "signed": 1}}
 
 
 class Auditor:
-    """What it has told, and what it was asked for. Each time that its checkpoint is asked for, the next of
-    `events` happens before: it goes away (503), tells more, or is there again."""
+    """The auditor's log and the requests for it. Before each request for the checkpoint, the next of `events`
+    runs: the auditor fails (503), recovers or publishes more entries."""
 
     def __init__(self) -> None:
         self.origin = ORIGIN
@@ -59,7 +59,7 @@ class Auditor:
         self.away = False
 
     def stay(self) -> None:
-        """Nothing happens."""
+        """Does nothing."""
 
     def respond(self, handler: Handler) -> None:
         path = urlsplit(handler.path).path
@@ -84,14 +84,14 @@ class Auditor:
 
     @property
     def bundles(self) -> list[str]:
-        """The bundles that it was asked for, since this was asked last."""
+        """The bundles that were requested since the last call."""
         asked, self.asked = self.asked, []
         return [path for path in asked if path != "/checkpoint"]
 
 
 @contextlib.contextmanager
 def auditor() -> Iterator[Auditor]:
-    """An auditor that answers."""
+    """A running auditor."""
     it = Auditor()
     with answering(it.respond) as url:
         it.url = url.partition("/jwks")[0]

@@ -1,4 +1,4 @@
-"""A ledger's auditor as the core has it, of one shard and with findings that a test gives it."""
+"""A stand-in for the core's auditor of one ledger: one shard, and findings from the test."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ class Auditor:
             raise failure(_core.AuditorError, "the state is empty", "auditor_state_missing")
         self.opened = (ledger, state, ledger_key)
         self.served = served
-        #: How workers stood, as it was told before each poll.
+        #: The workers' states that were passed before each poll.
         self.reach: list[dict[str, Any]] = []
         self.keeping_key = keeping_key
         self.patience = (beat_us, second_look_us, stall_us)
         self.found: list[dict[str, Any]] = []
-        #: What polls return, one after the other; then nothing is new.
+        #: The results of polls, in order; after them, polls find nothing new.
         self.polls: list[dict[str, Any]] = []
         self.asked: list[tuple[int, int, int]] = []
         self.failure: str | None = None
         self.published: tuple[int, str] | None = (2, NOTE)
-        #: Lines of `name url`, as a policy of this double.
+        #: The policy of this double has lines of `name url`.
         lines = [line.split() for line in (policy or b"").decode().splitlines()]
         self.urls: list[tuple[str, str | None]] = [(line[0], line[1] if line[1:] else None) for line in lines]
-        #: What witnesses are asked, by their numbers; and what came of it.
+        #: Requests to witnesses by their numbers, and the results.
         self.questions: dict[int, list[str]] = {}
         self.answered: list[tuple[int, int, str, bytes]] = []
         self.failed: list[tuple[int, str]] = []
         self.result = "cosigned"
-        #: Directories and notes of logs, and since when they were asked for.
+        #: The logs' directories and notes, and the times from which they were requested.
         self.heads_accepted: list[tuple[str, str]] = []
         self.since: list[int] = []
-        #: The newest head of an access log that was reported, and why one was found to be another.
+        #: The newest reported head of an access log, and the reasons why one was found to be changed.
         self.reads: tuple[int, int, bytes] | None = None
         self.changed_reads: list[str] = []
 

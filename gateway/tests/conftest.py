@@ -1,4 +1,4 @@
-"""What the tests share: a configuration, a running worker, servers on loopback, waiting for a condition."""
+"""Shared fixtures: a configuration, a running worker, servers on loopback, waiting for a condition."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from proofgate.config import Config, InvalidConfigError, load
 from proofgate.http_server import Server, ServerLimits, address_of, bind
 from proofgate.reload import ReloadOutcome
 
-# Whoever runs the tests may have a proxy, which would be asked for what is on loopback, settings of a worker,
-# and any umask.
+# The environment may contain a proxy, which would get the requests to loopback, worker settings, and any
+# umask.
 _FOREIGN = ("PROOFGATE_SHARD", "PROOFGATE_ACCEPTED_CONFIG", "PROOFGATE_PROFILE_STAGES")
 for _name in ("http_proxy", "https_proxy", "all_proxy", *_FOREIGN):
     os.environ.pop(_name, None)
     os.environ.pop(_name.upper(), None)
 os.umask(0o022)
 
-# A busy machine takes its time.
+# Examples have no deadline, because the machine may be busy.
 hypothesis.settings.register_profile(
     "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("tests")
 
 AnyWorker = TypeVar("AnyWorker", bound=Worker)
-#: How long a test waits for what is about to happen: it gets there only if it fails.
+#: How long a test waits for an event; only failing tests wait this long.
 PATIENCE_SECONDS = 60.0
-# Of certificates it has none, because to read them takes longer than most tests.
+# Without certificate verification, because loading the authorities takes longer than most tests.
 _CLIENT: dict[str, Any] = {"timeout": PATIENCE_SECONDS, "trust_env": False, "verify": False}
-#: Asks servers on loopback, over a connection for each request.
+#: Sends requests to servers on loopback, with a new connection for each request.
 HTTP = httpx.Client(limits=httpx.Limits(max_keepalive_connections=0), **_CLIENT)
 SECRETS = ("sk-very-secret", LEDGER.secret, "0123456789abcdef-admin")
 ACME_HASH = _core.hash_api_key("acme-key")
 
 
 class ConfigDirectory:
-    """A directory with a complete configuration; tests change one thing in it."""
+    """A directory with a complete configuration, in which each test changes one part."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -76,7 +76,7 @@ class ConfigDirectory:
         (self.path / name).chmod(0o600)
 
     def replace(self, old: str, new: str) -> None:
-        """Changes the configuration file; the old text must be there."""
+        """Changes the configuration file, which must contain the old text."""
         text = self.file.read_text()
         assert old in text
         self.file.write_text(text.replace(old, new, 1))
@@ -86,7 +86,7 @@ class ConfigDirectory:
         self.file.write_text(self.file.read_text() + text)
 
     def problems(self) -> InvalidConfigError:
-        """Why the configuration is refused; no secret is part of it."""
+        """The error that refuses the configuration; asserts that it contains no secret."""
         with pytest.raises(InvalidConfigError) as caught:
             load(self.file)
         for secret in SECRETS:
@@ -98,13 +98,13 @@ class ConfigDirectory:
         return [problem.code for problem in self.problems().problems]
 
     def core(self) -> dict[str, Any]:
-        """What the core is told."""
+        """The configuration as the core receives it."""
         document: dict[str, Any] = json.loads(load(self.file).to_core_json(shard=3))
         return document
 
 
 class Controls:
-    """The process around a worker as the admin port sees it; counts drains and answers reloads as told."""
+    """The worker's process from the admin port's view; counts drains, and answers reloads with `outcome`."""
 
     def __init__(self, worker: Worker, token: str | None) -> None:
         self.worker = worker
@@ -134,13 +134,13 @@ class Controls:
 
 
 def started(config: Config, shard: int = 0) -> contextlib.AbstractContextManager[Worker]:
-    """A worker that runs, and is sealed afterwards."""
+    """A running worker that is sealed at the end of the block."""
     return started_as(Worker, config, shard)
 
 
 @contextlib.contextmanager
 def started_as(kind: type[AnyWorker], config: Config, shard: int = 0) -> Iterator[AnyWorker]:
-    """The same of another kind of worker."""
+    """Like `started`, for another class of worker."""
     worker = kind(config.to_core_json(shard))
     worker.start()
     try:
@@ -152,7 +152,7 @@ def started_as(kind: type[AnyWorker], config: Config, shard: int = 0) -> Iterato
 
 @contextlib.contextmanager
 def attached(worker: Worker, enabled: bool = False) -> Iterator[_core.Worker]:
-    """The worker as the one of this process, for profiling."""
+    """Attaches the worker to this process's profiling."""
     typed = cast("_core.Worker", worker)
     profiling.attach(typed, enabled)
     try:
@@ -162,7 +162,7 @@ def attached(worker: Worker, enabled: bool = False) -> Iterator[_core.Worker]:
 
 
 def _stands_in(fake: ModuleType, *names: str) -> Any:
-    """A fixture that puts what a module has of these names in the place of the core's."""
+    """A fixture that replaces these names of the core by the module's."""
 
     def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in names:
@@ -171,7 +171,7 @@ def _stands_in(fake: ModuleType, *names: str) -> Any:
     return pytest.fixture(stand_in)
 
 
-# What the core does with a whole ledger, or over a long time. Tests ask for these by name.
+# Stand-ins for parts of the core that need a whole ledger or much time. Tests request them by name.
 fake_auditor = _stands_in(auditor_double, "Auditor")
 fake_retention_state = _stands_in(retention_double, "RetentionState")
 fake_replay = _stands_in(replay_double, "RecordedExchanges", "Replayer")
@@ -181,7 +181,7 @@ fake_pinned = _stands_in(mirror_core_double, "fsck_pinned")
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """A folder for a Unix socket, whose path has at most a hundred bytes or so: pytest's may be longer."""
+    """A folder for a Unix socket, whose path is limited to about 100 bytes; pytest's may be too long."""
     with tempfile.TemporaryDirectory(prefix="proofgate-", dir="/tmp") as folder:
         yield Path(folder)
 
@@ -194,7 +194,7 @@ def config_directory(tmp_path: Path) -> ConfigDirectory:
 
 
 class _PromptServer(Server):
-    """Ends at once. uvicorn's looks ten times a second whether it is to end, and whether all have left."""
+    """Stops immediately. uvicorn's server checks only ten times a second whether to stop."""
 
     def __init__(self, app: Callable[..., object], bounds: ServerLimits) -> None:
         super().__init__(app, "", limits=bounds)
@@ -206,7 +206,7 @@ class _PromptServer(Server):
         self.has_started.set()
 
     def end(self) -> None:
-        """Ends it, from another thread."""
+        """Stops the server, from any thread."""
         self._loop.call_soon_threadsafe(self._ending.set)
 
     async def main_loop(self) -> None:
@@ -226,7 +226,7 @@ class _PromptServer(Server):
 
 @contextlib.contextmanager
 def refusing_port() -> Iterator[int]:
-    """A port of 127.0.0.1 that refuses connections: somebody has it, who does not listen."""
+    """A port of 127.0.0.1 that refuses connections: it is bound, but nobody listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]
@@ -234,7 +234,7 @@ def refusing_port() -> Iterator[int]:
 
 
 def client_of(url: str) -> httpx.Client:
-    """A client of a server on loopback that keeps its connections."""
+    """A client of a server on loopback with persistent connections."""
     return httpx.Client(base_url=url, **_CLIENT)
 
 
@@ -244,7 +244,7 @@ def serving(
     bounds: ServerLimits | None = None,
     new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
 ) -> Iterator[str]:
-    """Serves an application on loopback with uvicorn in a thread; gives its URL."""
+    """Serves an application on loopback with uvicorn in a thread; yields its URL."""
     server = _PromptServer(app, bounds or ServerLimits())
     listener = bind("127.0.0.1:0")
     url = f"http://{address_of(listener)}"
@@ -264,7 +264,7 @@ def serving(
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Waits until a condition holds. False when it does not for a very long time."""
+    """Waits until a condition holds; returns False after `PATIENCE_SECONDS`."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > deadline:

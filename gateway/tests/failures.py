@@ -1,4 +1,4 @@
-"""Errors of the core, as it raises them."""
+"""Errors in the form in which the core raises them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from proofgate import _core
 
 
 def failure(kind: type[_core.ProofgateError], message: str, code: str) -> _core.ProofgateError:
-    """An error of this kind with its stable code."""
+    """Returns an error of this class with its stable code."""
     error = kind(message)
     error.code = code
     return error

@@ -1,4 +1,4 @@
-"""The command line with a worker that can go wrong: what the tests start as a process of its own."""
+"""The command line with a worker that can fail; tests start it as a separate process."""
 
 import os
 import sys

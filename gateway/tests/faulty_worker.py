@@ -1,8 +1,8 @@
-"""A real worker that notes what it is given, and with which things go wrong that a test cannot bring about.
+"""A real worker that records its inputs and can fail in ways that a test cannot provoke.
 
-Files in the ledger's directory say what goes wrong, also in another process: `in-flight` (an exchange has
-not ended), `unready` (its content is why), `failed` (a thread ended by itself), `refuse-start` and
-`refuse-config` (their content is why).
+Files in the ledger's directory select the failure, also in another process: `in-flight` (an exchange has
+not ended), `unready` (its content is the reason), `failed` (a thread has ended unexpectedly),
+`refuse-start` and `refuse-config` (their content is the reason).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RealWorker = _core.Worker
 
 
 class Worker:
-    """Everything that is not here is the real worker's."""
+    """Passes all other attributes to the real worker."""
 
     def __init__(self, config_json: str) -> None:
         self.settings: dict[str, Any] = json.loads(config_json)
@@ -30,7 +30,7 @@ class Worker:
         self.core = _RealWorker(config_json)
         self.reloads = 0
         self.intervals: list[str] = []
-        #: Issuers that are to be asked for their keys, beside those that the worker wants to know of.
+        #: Issuers whose keys are requested, in addition to those that the worker requests.
         self.wanted: list[str] = []
         self.key_sets: dict[str, str] = {}
         self.lost: dict[str, int] = {}

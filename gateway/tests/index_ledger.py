@@ -1,4 +1,4 @@
-"""A ledger of records that a test makes up, and an index of it."""
+"""A ledger with the test's records, and an index of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DAY = 86_400_000_000
 
 
 def own_id(number: int, ts: int = NOON) -> str:
-    """A request id as the gateway makes it: a UUID of version 7."""
+    """A request id in the gateway's format: a UUID of version 7."""
     return f"req_{ts // 1000:012x}7abc8def{number:012x}"
 
 
@@ -89,16 +89,16 @@ class Log:
 
     @property
     def stored(self) -> list[bytes]:
-        """Its records as they are stored."""
+        """The log's records in their stored form."""
         return [stored(record) for record in self.records]
 
     def sign(self) -> str:
-        """Puts what there is under a checkpoint, which it returns."""
+        """Signs a checkpoint for all records and returns it."""
         return write_log(self.directory, self.origin, self.stored)
 
 
 def bring_up(index: Path, ledger: Path, most_records: int = 3, *, rebuild: bool = False) -> Indexer:
-    """Brings an index up to what is signed."""
+    """Updates an index to the signed records."""
     writer = IndexWriter.open(index, VKEY, rebuild=rebuild)
     try:
         indexer = Indexer(writer, VKEY, most_records)
@@ -111,13 +111,13 @@ def bring_up(index: Path, ledger: Path, most_records: int = 3, *, rebuild: bool 
 
 
 def rows(index: Path, asked: Filter | None = None) -> list[dict[str, Any]]:
-    """What the index has of the exchanges that are asked for."""
+    """The index's rows for the exchanges that match."""
     with IndexSnapshot(index) as questions:
         return [row.facts for row in questions.all_rows(asked or Filter())]
 
 
 def abandon(writer: IndexWriter) -> None:
-    """Lets go of a writer as the system does of a process that was killed."""
+    """Closes a writer's files without further writes, as the system does for a killed process."""
     for day in writer._days.values():
         day.connection.close()
     writer._catalogue.close()
@@ -125,13 +125,13 @@ def abandon(writer: IndexWriter) -> None:
 
 
 _COUNTED = ("refused", "denied", "blocked", "would_block", "redacted", "flagged")
-#: By tenant and day: exchanges, those of each verdict that is counted, open, tokens of prompts and answers,
-#: nanodollars, and how many ended without a known cost.
+#: By tenant and day: exchanges, exchanges of each counted verdict, open exchanges, tokens of prompts and of
+#: responses, nanodollars, and exchanges that ended without a known cost.
 Sums = dict[tuple[str | None, int], tuple[int, ...]]
 
 
 def sums_told(index: Path, asked: Filter) -> Sums:
-    """What the tenants of a time add up to, by tenant and day, as readers are told it."""
+    """The sums by tenant and day, as readers get them."""
     names = ("exchanges", *_COUNTED, "open", "prompt_tokens", "completion_tokens")
     with IndexSnapshot(index) as questions:
         return {
@@ -144,7 +144,7 @@ def sums_told(index: Path, asked: Filter) -> Sums:
 
 
 def sums_of_rows(index: Path, asked: Filter) -> Sums:
-    """The same from each row."""
+    """The same sums, computed from the rows."""
     found: dict[tuple[str | None, int], list[float]] = defaultdict(lambda: [0] * (len(_COUNTED) + 6))
     for row in rows(index, asked):
         of = found[row["tenant"], _day_of_name(row["time"][:10])]

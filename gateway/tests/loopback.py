@@ -1,4 +1,4 @@
-"""HTTP servers on loopback whose every byte a test decides."""
+"""HTTP servers on loopback with answers that the test controls byte by byte."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Handler = http.server.BaseHTTPRequestHandler
 
 @contextlib.contextmanager
 def answering(respond: Callable[[Handler], None], tls: tuple[Path, Path] | None = None) -> Iterator[str]:
-    """A server whose every answer is written by `respond`; gives its URL."""
+    """Runs a server whose answers `respond` writes; yields its URL."""
 
     class Answers(Handler):
         def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
@@ -30,7 +30,7 @@ def answering(respond: Callable[[Handler], None], tls: tuple[Path, Path] | None 
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            pass  # a client that refuses the certificate is what some tests want
+            pass  # in some tests the client refuses the certificate
 
     server = Server(("127.0.0.1", 0), Answers)
     if tls is not None:

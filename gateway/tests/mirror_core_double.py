@@ -1,4 +1,4 @@
-"""Verifies a log of made-up files as the core does one that has ended: by what a test says of it."""
+"""A stand-in for the core's check of an ended log, for made-up files with a verdict that the test sets."""
 # ruff: noqa: ARG001 - the interface is the real one
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 def fsck_pinned(
     directory: str, note: str, verifying_key: str, keeping_key: str | None = None
 ) -> tuple[int, str, list[tuple[str, int, bytes]]]:
-    """All files of a directory but the one that has the verdict, which is 0 without it."""
+    """Returns all files of a directory except `verdict`, whose content is the exit code (default 0)."""
     folder = Path(directory)
     verdict = folder / "verdict"
     code = int(verdict.read_text()) if verdict.exists() else 0

@@ -1,4 +1,4 @@
-"""A stand-in for stored payloads: nothing is ever stored but what a test puts into `STORED`."""
+"""A stand-in for stored payloads: it contains only what a test puts into `STORED`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StoredExchange:
         return _NOT_STORED if self._response is None else None
 
 
-#: What is stored, by the ids of requests.
+#: The stored payloads, by request id.
 STORED: dict[str, StoredExchange] = {}
 
 

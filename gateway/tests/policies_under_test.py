@@ -1,4 +1,4 @@
-"""Policies that misbehave, each in its own way; configurations name them as `policies_under_test:<name>`."""
+"""Policies with different faults; configurations refer to them as `policies_under_test:<name>`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proofgate.policy import Allow, Deny, Policy, PolicyRequest, Verdict
 
 
 class Words:
-    """Denies what has a word; raises on "raise"."""
+    """Denies texts with a word; raises an error for "raise"."""
 
     name = "words"
 
@@ -37,7 +37,7 @@ class Words:
 
 
 class Answers:
-    """Answers every batch alike."""
+    """Returns the same answer for every batch."""
 
     name = "answers"
 
@@ -49,7 +49,7 @@ class Answers:
 
 
 class Exits:
-    """Ends its thread, or tries to."""
+    """Raises SystemExit, which would end its thread."""
 
     name = "exits"
 

@@ -1,4 +1,4 @@
-"""Queues of policies as the core has them, filled by tests."""
+"""A stand-in for the core's policy queues, filled by tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PolicyItem:
 
 
 class PolicyQueue:
-    """`batches` are what is taken, one after the other; `returned` what came back, by text."""
+    """`batches` contains the batches to take, in order; `returned` contains the verdicts, by text."""
 
     def __init__(self) -> None:
         self.batches: queue.Queue[list[PolicyItem] | None] = queue.Queue()
@@ -46,7 +46,7 @@ class PolicyQueue:
         assert most > 0
         assert timeout_seconds > 0
         try:
-            # The time is shorter than the real one's, so that a thread that is to end does so at once.
+            # A shorter timeout than the real one, so that a stopped thread ends quickly.
             return self.batches.get(timeout=0.01)
         except queue.Empty:
             return []
@@ -59,6 +59,6 @@ class PolicyQueue:
         self.closed = True
 
     def ask(self, *texts: str) -> dict[str, Any]:
-        """What came back for a batch of these texts."""
+        """Returns the verdicts for a batch of these texts."""
         self.batches.put([PolicyItem(text) for text in texts])
         return self.returned.get(timeout=60)

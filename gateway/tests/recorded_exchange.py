@@ -1,4 +1,4 @@
-"""A ledger that a worker has written and sealed; the provider of its one exchange could not be reached."""
+"""A ledger that a worker has written and sealed, with one exchange whose provider could not be reached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BODY = b'{"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hell
 
 @dataclass(frozen=True)
 class Recorded:
-    """The ledger's directory, the id of the request, its body, and the first checkpoint of the log."""
+    """The ledger's directory, the request's id, its body, and the log's first checkpoint."""
 
     ledger: Path
     request_id: str
@@ -37,7 +37,7 @@ class Recorded:
 
 
 def record(directory: ConfigDirectory) -> Recorded:
-    """Has a worker record an exchange under a configuration."""
+    """Runs a worker that records an exchange."""
     with refusing_port() as port:
         directory.replace("https://api.openai.com/v1/", f"http://127.0.0.1:{port}/v1/")
         config = load(directory.file)
@@ -58,5 +58,5 @@ def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 @pytest.fixture
 def recorded(recorded_once: Recorded, tmp_path: Path) -> Recorded:
-    """A copy that a test may change."""
+    """A copy that the test may change."""
     return replace(recorded_once, ledger=shutil.copytree(recorded_once.ledger, tmp_path / "ledger"))

@@ -1,4 +1,4 @@
-"""Recorded exchanges and their replay as the core has them, out of what a test says."""
+"""A stand-in for the core's recorded exchanges and their replay, with results from the test."""
 
 # ruff: noqa: ARG002 - the arguments are those of the real ones
 
@@ -11,7 +11,7 @@ from proofgate import _core
 
 
 class RecordedExchange:
-    """Its records, its bodies (or why they are not there), and what the rules come to."""
+    """An exchange's records, and its bodies or the reasons why they are missing."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class RecordedExchange:
 
 
 class RecordedExchanges:
-    """The exchanges that a test has put here."""
+    """The exchanges that the test has added."""
 
     held: tuple[RecordedExchange, ...] = ()
 
@@ -87,7 +87,7 @@ class RecordedExchanges:
 
 
 class Replayer:
-    """Says what the configuration says, which is JSON: `{"request": ..., "response": ...}`."""
+    """Returns the results in the configuration, which is JSON: `{"request": ..., "response": ...}`."""
 
     compiled = 0
 

@@ -1,4 +1,4 @@
-"""A retention job as the core has it, whose state is a file, and of whose ledger one log may go."""
+"""A stand-in for the core's retention state: the state is a file, and one log of the ledger can go."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class RetentionState:
     #: The arguments of the last `prune` and of the last `erase`.
     pruned: tuple[Any, ...] = ()
     erased: tuple[Any, ...] = ()
-    #: What the last `prune` was told to be in the auditor's log.
+    #: The entries in the auditor's log that the last `prune` received.
     anchored: set[str] | None = None
     #: The ledger and the key of the last `state_holds`.
     stated: tuple[Any, ...] = ()
-    #: The arguments of each `shred` since a test began; and the keys that a hold keeps, of each ledger.
+    #: The arguments of each `shred` since a test started; and the keys under a hold, by ledger.
     shreds: ClassVar[list[tuple[Any, ...]]] = []
     held: ClassVar[dict[str, set[str]]] = {}
     exchanges: ClassVar[int] = 2
-    #: SHA-256 of the tombstone and of the erasure that the auditor's log has to have, where it is asked for.
+    #: SHA-256 of the tombstone and of the erasure that must be in the auditor's log, if the log is required.
     tombstone: ClassVar[str] = ""
     erasure: ClassVar[str] = ""
 

@@ -1,5 +1,5 @@
-"""A stand-in for HAProxy's runtime socket: a map, with the commands that show it, replace it as a whole or
-change entries of it, and servers with their weights and addresses."""
+"""A stand-in for HAProxy's runtime socket: a map with the commands to show, replace and change it, and
+servers with weights and addresses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _STATE_FIELDS = (
 
 
 class RuntimeDouble:
-    """Answers on a Unix socket inside its context; `refusal` is said to what begins with its key.
+    """Answers on a Unix socket in its context; a command that starts with a key of `refusal` gets its value.
 
-    `up` has the health (2: not checked, 3: whole) of each server in `weights` that is up, `addresses` where a
-    server is that is not in maintenance.
+    `up` contains the health (2: not checked, 3: fully up) of each server of `weights` that is up; `addresses`
+    contains the address of each server that is not in maintenance.
     """
 
     def __init__(self, path: Path, held: dict[str, str] | None = None) -> None:
@@ -44,7 +44,7 @@ class RuntimeDouble:
         assert self._server is not None
         self._server.close()
         await self._server.wait_closed()
-        # Kept beside it, so that the file system gives its number to no other start's socket.
+        # The file is kept, so that a later socket gets another inode number.
         with suppress(FileNotFoundError):
             self.path.replace(self.path.with_name("ended.sock"))
 
@@ -97,9 +97,13 @@ class RuntimeDouble:
                 self._prepared = {}
                 return "New version created: 7\n"
             case "add":
-                assert sum(len(line) + 1 for line in lines) < 16_000, "it would not fit into HAProxy's buffer"
+                assert sum(len(line) + 1 for line in lines) < 16_000, (
+                    "the command is too long for HAProxy's buffer"
+                )
                 into = self._prepared if question.split()[2].startswith("@") else self.held
-                assert not into.keys() & {line.split()[0] for line in lines}, "HAProxy would hold it twice"
+                assert not into.keys() & {line.split()[0] for line in lines}, (
+                    "HAProxy would have two entries for a key"
+                )
                 into |= dict(line.split() for line in lines)
             case "commit":
                 self.held = self._prepared

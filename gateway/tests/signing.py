@@ -1,4 +1,4 @@
-"""Keys of tests, and notes that are signed with them: the text forms of Go's note package."""
+"""Keys for tests, and notes signed with them, in the text forms of Go's note package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ED25519 = b"\x01"
 
 @dataclass(frozen=True)
 class Key:
-    """An Ed25519 key under a name, always the same for a name and a seed."""
+    """An Ed25519 key with a name; the same name and seed give the same key."""
 
     name: str
     seed: bytes = bytes([7]) * 32
@@ -30,24 +30,24 @@ class Key:
 
     @property
     def secret(self) -> str:
-        """What of the signing key nobody may see."""
+        """The secret part of the signing key."""
         return base64.b64encode(_ED25519 + self.seed).decode()
 
     @property
     def signing(self) -> str:
-        """The signing key's text."""
+        """The signing key as text."""
         return f"PRIVATE+KEY+{self.name}+{self._number(self.name).hex()}+{self.secret}"
 
     @property
     def verifying(self) -> str:
-        """The verifying key's text."""
+        """The verifying key as text."""
         return f"{self.name}+{self._number(self.name).hex()}+{base64.b64encode(self._public).decode()}"
 
     def _number(self, name: str) -> bytes:
         return hashlib.sha256(f"{name}\n".encode() + self._public).digest()[:4]
 
     def checkpoint(self, origin: str, size: int, root: bytes) -> str:
-        """A signed checkpoint of a log whose name this is, or stands below it."""
+        """A signed checkpoint of a log; `origin` is the key's name or starts with it."""
         text = f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
         signature = self._number(origin) + self._private.sign(text.encode())
         return f"{text}\n\N{EM DASH} {origin} {base64.b64encode(signature).decode()}\n"
@@ -62,7 +62,7 @@ VKEY = LEDGER.verifying
 
 
 def jwk(kid: str) -> dict[str, str]:
-    """A public key of an issuer of tokens (RFC 7517); every one is the same key."""
+    """A public key of a token issuer (RFC 7517); only `kid` differs between keys."""
     numbers = ec.derive_private_key(7, ec.SECP256R1()).public_key().public_numbers()
     x, y = (
         base64.urlsafe_b64encode(number.to_bytes(32, "big")).decode().rstrip("=")
@@ -72,5 +72,5 @@ def jwk(kid: str) -> dict[str, str]:
 
 
 def key_set(*kids: str) -> str:
-    """A key set that an issuer publishes."""
+    """A key set as an issuer publishes it."""
     return json.dumps({"keys": [jwk(kid) for kid in kids]})

@@ -1,4 +1,4 @@
-"""The access log: it grows, it is reported, and a change of it is noticed."""
+"""The access log: it grows, its head is reported, and a change is detected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def opened(folder: Path, told: AccessLogHead | None = None, now: int = 7, **boun
 
 
 def written(folder: Path, lines: int, told: AccessLogHead | None = None, **bounds: int) -> AccessLogHead:
-    """Adds lines, and returns the head after them."""
+    """Adds lines, and returns the new head."""
     log = opened(folder, told, **bounds)
     for number in range(lines):
         log.add({"line": number})
@@ -206,7 +206,7 @@ class State:
         self.bundle = b""
 
     def tell(self, head: AccessLogHead) -> str:
-        """Tells a head, and returns the checkpoint of the aggregate log after it."""
+        """Appends a head, and returns the new checkpoint of the aggregate log."""
         origin = f"{AUDITOR.name}/access/{head[0]}"
         note = AUDITOR.checkpoint(origin, head[1], head[2])
         self.append({"v": 1, "kind": "head", "origin": "a/0/X", "size": 1, "checkpoint": "note"})
@@ -259,7 +259,7 @@ def test_the_command_finds_an_auditors_log_that_was_made_anew_with_the_files(tmp
     real, forged = State(tmp_path / "real"), State(tmp_path / "forged")
     held.write_text(real.tell(written(tmp_path / "real", 30)))
     forged.tell(written(tmp_path / "forged", 29))
-    assert checked(tmp_path / "forged") == 0, "by itself it is whole"
+    assert checked(tmp_path / "forged") == 0, "the forged log alone is consistent"
     assert checked(tmp_path / "forged", "--against", str(held)) == 30
     held.write_text(real.tell(written(tmp_path / "real", 1)))
     assert checked(tmp_path / "forged", "--against", str(held)) == 30

@@ -1,4 +1,4 @@
-"""The admin port over real HTTP: what probes, scrapers and operators get, and what nobody gets."""
+"""The admin port over real HTTP: responses for probes, scrapers and operators, and refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Admin:
-    """A running admin port, its worker, and what was asked of the process around it."""
+    """A running admin port, its worker, and the requests to the worker's process."""
 
     def __init__(self, url: str, worker: Worker, ledger: Path, controls: Controls) -> None:
         self.client = client_of(url)

@@ -1,12 +1,12 @@
-"""What is freed goes back to the system."""
+"""The allocator returns freed memory to the system."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-# A large block is freed, as the body of a large request is; the next one shows where such blocks come from
-# then. What mallinfo2(3) counts as mapped grows by it if it lies in no heap.
+# A large block is freed, as the body of a large request is. If the next block is mapped instead of allocated
+# from a heap, it increases the mapped bytes of mallinfo2(3).
 PROGRAM = """
 import ctypes
 from proofgate import allocator

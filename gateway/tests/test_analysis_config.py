@@ -1,4 +1,4 @@
-"""The section `analysis`: what is let through, and what the core gets of it."""
+"""The section `analysis`: accepted values, and the resulting configuration of the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A retention job that waits for the auditor's log, which it reads from that one's port."""
+"""A retention job that waits for entries in the auditor's log, which it reads from the auditor's port."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def auditor() -> Iterator[Auditor]:
 
 @pytest.fixture(autouse=True)
 def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both a removal and an erasure wait; nobody sleeps."""
+    """Makes both a removal and an erasure wait, without pauses between polls."""
     monkeypatch.setenv(arguments.AUTHOR_VARIABLE, "officer")
     monkeypatch.setattr(anchors, "_POLL_SECONDS", 0.0)
     monkeypatch.setattr(RetentionState, "tombstone", TOMBSTONE)
@@ -49,18 +49,18 @@ def place(tmp_path: Path) -> Place:
 
 
 def waits(auditor: Auditor, patience: str = PATIENCE) -> tuple[str, ...]:
-    """The options of a run that waits for its log for so long."""
+    """The options of a run that waits for the auditor's log at most for `patience`."""
     return ("--auditor", auditor.url, "--auditor-key", KEY, "--auditor-patience", patience)
 
 
 def signed() -> bool:
-    """Whether the core was asked to remove or erase anything."""
+    """Whether the core had to remove or erase anything."""
     return RetentionState.pruned != () or RetentionState.erased != ()
 
 
 def test_a_run_signs_and_destroys_once_the_auditor_has_told_it(place: Place, auditor: Auditor) -> None:
     auditor.tell(head(1))
-    # It looks once a second: some questions later it has found what lies there.
+    # The job polls repeatedly, and the entries appear after some polls.
     auditor.events = [
         auditor.stay,
         auditor.stay,
@@ -82,7 +82,7 @@ def test_what_an_auditor_does_not_tell_waits_for_the_next_run(place: Place, audi
     assert (code, report["result"], report["removedNow"]) == (10, "not_anchored", 0)
     assert report["staying"]["not_anchored"] == 1
     assert report["message"] == "signed statements about 1 log wait until the auditor's log contains them"
-    assert report["erasedNow"] == 3, "the other statement is there"
+    assert report["erasedNow"] == 3, "the erasure's entry is in the auditor's log"
     auditor.tell(removed())
     code, report = place.keep(*waits(auditor, "0"), known=0, retention=RETENTION)
     assert (code, report["result"], report["removedNow"]) == (0, "ok", 2)
@@ -106,7 +106,7 @@ def test_an_auditor_that_comes_back_during_a_run_is_waited_for(place: Place, aud
     auditor.leave()
     auditor.events = [
         *[auditor.stay, auditor.stay, auditor.come_back],
-        # Between what was signed and what it tells of that, it is away once more.
+        # The auditor also fails between the two signatures and the entries for them.
         *[auditor.leave, auditor.stay, auditor.come_back],
         lambda: auditor.tell(removed(), erased()),
     ]
@@ -167,7 +167,7 @@ def test_what_was_read_once_is_not_asked_for_again(place: Place, auditor: Audito
     assert place.keep(*waits(auditor), known=0, retention=RETENTION)[0] == 0
     assert auditor.bundles == ["/tile/entries/002", "/tile/entries/003.p/34"]
     assert RetentionState.anchored == {TOMBSTONE, ERASURE}
-    # What cannot be read of the memory costs a reading, and no more.
+    # An unreadable cache only means that the whole log is read again.
     for text in ("", "[]", '{"v":1,"origin":"a","size":3,"peaks":[],"statements":[]}', '{"v":2}', "[" * 9000):
         (place.folder / "state" / anchors.CACHE_FILE).write_text(text)
         assert place.keep(*waits(auditor), known=0, retention=RETENTION)[0] == 0
@@ -189,7 +189,7 @@ def test_a_log_that_is_shorter_or_another_one_than_it_was_lets_nothing_go(
     assert (
         place.keep(*waits(auditor, "0"), known=0, retention=RETENTION)[1]["result"] == "auditor_log_refused"
     )
-    # Under a key of another name it is another log, which is read from its beginning.
+    # A key with another name belongs to another log, which is read from its start.
     auditor.origin = "audit.example.com/new"
     auditor.entries = whole
     new = Key(auditor.origin).verifying

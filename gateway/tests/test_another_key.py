@@ -1,4 +1,4 @@
-"""The code of a refusal tells another key from what was changed; its words do not."""
+"""The code of a refusal, and not its message, distinguishes a wrong key from changed data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OWN, GIVEN = "proofgate.dev/a+11111111+AQID", "proofgate.dev/b+22222222+AQID"
 
 
 def report(*findings: dict[str, Any]) -> dict[str, Any]:
-    """Of one log, whose checkpoint is refused."""
+    """A report on one log with a refused checkpoint."""
     log = {"checkpoint": "bad", "key": OWN, "findings": [{"verdict": "invalid"} | one for one in findings]}
     return {"incarnations": [log], "findings": []}
 
@@ -27,7 +27,7 @@ def test_the_code_decides_and_not_the_words(message: str) -> None:
     assert told is not None
     assert told.startswith("another key: the logs name proofgate.dev/a+11111111 as their key")
     assert key_mismatch_verdict(report({"message": message}), GIVEN) is None
-    # A log that the given key signed shows that it is the right one: another was added.
+    # A log that the given key signed shows that the key is right, and that the other log was added.
     added = report({"code": "another_key", "message": message})
     added["incarnations"].append({"checkpoint": "verified", "key": GIVEN, "findings": []})
     assert key_mismatch_verdict(added, GIVEN) is None
@@ -41,7 +41,7 @@ def test_the_code_decides_and_not_the_words(message: str) -> None:
         ("not verified: no signature [another_key]", ExitCode.INVALID, ExitCode.ANOTHER_KEY),
         ("no signature [another_key]", ExitCode.USAGE, ExitCode.ANOTHER_KEY),
         ("not verified: the root differs [proof]", ExitCode.INVALID, ExitCode.INVALID),
-        # A worker that cannot start is no verdict on evidence.
+        # A worker that cannot start gives no verdict on evidence.
         ("no signature [another_key]", ExitCode.FAILED, ExitCode.FAILED),
     ],
 )

@@ -1,4 +1,4 @@
-"""Configurations beside the ledger: written once, proved by their names, and never in a worker's way."""
+"""Configurations stored with the ledger: written once, verified by name, and no obstacle for a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index beside an auditor: what goes wrong with it is told, costs the auditor nothing, and heals."""
+"""An auditor's index: its errors are reported, do not affect the auditor, and can be repaired."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed is tried again without a minute's rest."""
+    """Shortens the delay before a retry."""
     monkeypatch.setattr(audited_index, "RETRY_DELAY_SECONDS", 0.01)
 
 
@@ -67,7 +67,7 @@ def double() -> auditor_double.Auditor:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Iterator[AuditedIndex]:
-    """An index of another schema."""
+    """An index with another schema version."""
     IndexWriter.open(tmp_path / "index", VKEY).close()
     with sqlite3.connect(tmp_path / "index" / schema.CATALOGUE) as catalogue:
         catalogue.execute("UPDATE meta SET value = 99 WHERE name = 'schema'")
@@ -83,7 +83,7 @@ def test_an_index_that_cannot_be_used_is_told_and_goes_on_once_it_can(
     assert told(broken, "index_schema")
     (tmp_path / "index").rename(tmp_path / "before")
     assert told(broken, "")
-    # What was offered meanwhile is not lost.
+    # The records that were enqueued during the error are not lost.
     assert eventually(lambda: len(rows(tmp_path / "index")) == 3)
 
 
@@ -161,7 +161,7 @@ def test_a_log_that_contradicts_its_checkpoint_is_told_and_others_are_read(log: 
     ("today", "left"),
     [
         (NOON + 5 * DAY, ["2026-11-29", "2026-11-30"]),
-        # A clock that runs ahead removes nothing, and neither does one that is behind.
+        # A clock that is far ahead or behind removes no day that it should not.
         (NOON + 900 * DAY, ["2026-11-29", "2026-11-30"]),
         (NOON + DAY, ["2026-11-25", "2026-11-26", "2026-11-27", "2026-11-28", "2026-11-29", "2026-11-30"]),
     ],
@@ -180,7 +180,7 @@ def test_days_that_are_too_old_are_removed_by_the_clock_and_the_newest_exchange(
         with AuditedIndex(index, VKEY, keep_days=2) as kept:
             kept.enqueue([note(log)])
             assert eventually(lambda: kept._pruned is not None)
-        # Whoever was asking is told, and not that the index is damaged.
+        # An open query gets the error for a pruned day, not for a damaged index.
         if len(left) < 6:
             with pytest.raises(IndexUnusableError) as caught:
                 list(questions.all_rows(Filter()))

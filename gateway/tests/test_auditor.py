@@ -1,4 +1,4 @@
-"""The auditor's command, its pace, its port and its metrics."""
+"""The auditor's command, its polls, its port and its metrics."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_ledger_that_cannot_be_read_is_told_by_readiness_and_is_no_reason_to_s
     log = FORK | {"code": "unreadable", "message": "permission denied", "verdict": "incomplete"}
     double.found = [log]
     watch.poll()
-    assert get(f"{url}/readyz")[0] == 200, "others can be read"
+    assert get(f"{url}/readyz")[0] == 200, "the other logs can be read"
     double.found = [log, log | {"origin": "a", "shard": ""}]
     watch.poll()
     assert get(f"{url}/readyz") == (503, "the ledger cannot be read: permission denied\n")
@@ -222,10 +222,10 @@ def test_how_long_heads_wait_for_a_quorum_is_told_until_it_has_cosigned_those_th
         return told
 
     monkeypatch.setattr("proofgate.auditor.watch.time.monotonic", lambda: now)
-    assert after(1, entries=0, published=0) == 0, "there is nothing to wait for"
+    assert after(1, entries=0, published=0) == 0, "no head waits for a quorum"
     assert after(1, entries=2, published=0) == 0
     assert after(400, entries=9, published=0) == 400
-    assert after(1, entries=9, published=3) == 0, "those that came since wait from now on"
+    assert after(1, entries=9, published=3) == 0, "the wait of newer heads starts now"
     assert after(5, entries=20, published=3) == 5
     assert after(5, entries=20, published=20) == 0
 
@@ -302,7 +302,7 @@ def test_a_poll_that_fails_is_counted_and_tried_again(
         assert await asyncio.to_thread(eventually, lambda: watch.totals.failures >= 1)
         double.failure = None
         double.polls = [{"unread_records": 9, "bytes": MAX_POLL_BYTES}]
-        # One that has more to read is followed by the next at once.
+        # A poll that leaves records unread is followed by the next immediately.
         assert await asyncio.to_thread(eventually, lambda: len(double.asked) >= 3)
         following.cancel()
 
@@ -418,7 +418,7 @@ def without_a_ledger(arguments: list[str]) -> list[str]:
 
 
 class NobodyAnswers(ServedLedger):
-    """A ledger of one worker that gives no answer."""
+    """A ledger with one worker that does not answer."""
 
     def __init__(self) -> None:
         self.bytes_read = 7

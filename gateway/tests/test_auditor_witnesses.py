@@ -1,4 +1,4 @@
-"""Connections to witnesses: what is sent, what is not waited for, and what is not believed."""
+"""Connections to witnesses: the requests, the timeouts, and the rejected answers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_question_is_one_post_below_the_prefix_and_its_answer_goes_to_the_core
         assert witnesses_of(double, f"{base(url)}/prefix").request_cosignature(0) == "cosigned"
     assert seen == [("POST", "/prefix/add-checkpoint", "old 0\n\nnote — a\n".encode())]
     assert double.answered == [(0, 409, "text/x.tlog.size", b"7\n")]
-    assert witnesses_of(double, None).request_cosignature(0) is None, "there is nothing more to ask"
+    assert witnesses_of(double, None).request_cosignature(0) is None, "no further request is due"
 
 
 def drip(handler: Handler) -> None:
@@ -126,7 +126,7 @@ def test_an_authority_of_its_own_is_trusted_in_place_of_the_systems_as_it_is_jus
     with answering(answer(b"x"), (certificate, key)) as url:
         assert witnesses_of(double, base(url)).request_cosignature(0) == "tls"
         witnesses = Witnesses(cast("_core.Auditor", double), [base(url)], BOUNDS, authorities)
-        assert witnesses.request_cosignature(0) == "tls", "there is no such file"
+        assert witnesses.request_cosignature(0) == "tls", "the authority's file does not exist"
         authorities.write_bytes(certificate.read_bytes())
         assert witnesses.request_cosignature(0) == "cosigned"
 

@@ -1,4 +1,4 @@
-"""What a worker tells of its CPUs, from files as they were found in containers."""
+"""A worker's report on its CPUs, from files recorded in containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from proofgate.cgroups import CpuQuota, read_cpu_quota
 
-# Kubernetes 1.36 with containerd, control groups of version 2, a namespace of their own, no exclusive core.
+# Kubernetes 1.36 with containerd, control groups version 2 in a separate namespace, no exclusive core.
 SECOND = {
     "self/status": "Name:\tproofgate\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\n",
     "self/cgroup": "0::/\n",
@@ -22,13 +22,13 @@ SECOND = {
         "nr_periods 411\nnr_throttled 37\nthrottled_usec 1530118\n"
     ),
 }
-# The same with the CPU manager's static policy: one core alone, and no quota.
+# The same with the CPU manager's static policy: one exclusive core, no quota.
 EXCLUSIVE = SECOND | {
     "self/status": "Name:\tproofgate\nCpus_allowed_list:\t2\n",
     "root/sys/fs/cgroup/cpu.max": "max 100000\n",
     "root/sys/fs/cgroup/cpu.stat": "usage_usec 1\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
 }
-# Version 1 without a namespace: the group is mounted under its own path.
+# Version 1 without a separate namespace: the group is mounted under its full path.
 POD = "/kubepods/pod5f0e/8c1a"
 FIRST = {
     "self/status": "Name:\tproofgate\nCpus_allowed_list:\t0-1,4\n",
@@ -43,7 +43,7 @@ FIRST = {
     "root/sys/fs/cgroup/cpu,cpuacct/cpu.stat": "nr_periods 12\nnr_throttled 3\nthrottled_time 99\n",
     "root/sys/fs/cgroup/unified/cpu.max": "1 1\n",
 }
-# A process outside of any container: its group lies below the root of what is mounted.
+# A process outside a container: its group is below the root of the mount.
 NESTED = {
     "self/status": "Cpus_allowed_list:\t0\n",
     "self/cgroup": "0::/user.slice/session.scope\n",

@@ -1,4 +1,4 @@
-"""Logs of the children of `quickstart --start`: files of bounded size, of which no line is lost."""
+"""Logs of the children of `quickstart --start`: files of limited size without lost lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stream(log: Path) -> Iterator[int]:
-    """The descriptor of a process whose output is the log."""
+    """A file descriptor whose output goes to the log."""
     descriptor = open_log(log)
     yield descriptor
     os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The command line: what each command prints and writes, and its exit code."""
+"""The command line: each command's output, files and exit code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def proven(recorded: Recorded, tmp_path: Path, capsys: Capture) -> Path:
-    """A directory with the records of the exchange and their proofs."""
+    """A directory with the exchange's records and their proofs."""
     out = tmp_path / "evidence"
     assert (
         main(["ledger", "prove", recorded.request_id, "--ledger", str(recorded.ledger), "--out", str(out)])
@@ -93,12 +93,12 @@ def test_the_name_of_before_the_groups_is_the_same_command(former: str, capsys: 
     assert usage_error(former, "--help") == 0
     given = capsys.readouterr()
     assert given.out.startswith(f"usage: proofgate {BY_FORMER_PATH[former].path}")
-    # A file or a pipe has no line about it.
+    # Without a terminal, there is no progress line.
     assert given.err == ""
 
 
 def _commands(document: object) -> Iterator[list[str]]:
-    """Every list in a document that is a command line of this package."""
+    """Yields every list in a document that is a command line of this package."""
     if isinstance(document, list) and str(next(iter(document), "")).endswith("/proofgate"):
         yield document
     elif isinstance(document, list | dict):
@@ -128,7 +128,7 @@ def test_a_group_lists_its_commands(group: str, capsys: Capture) -> None:
     text = capsys.readouterr().out
     own = [command for command in COMMANDS if command.group == group]
     assert all(command.name in text and command.summary.split()[0] in text for command in own)
-    # Without a command it is wrong usage.
+    # A call without a command is a usage error.
     assert usage_error(group) == 2
     assert capsys.readouterr().err == text
 

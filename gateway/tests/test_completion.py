@@ -1,4 +1,4 @@
-"""Completion in a shell: what the generated script of bash offers."""
+"""Shell completion: the suggestions of the generated bash script."""
 
 from __future__ import annotations
 

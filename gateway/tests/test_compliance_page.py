@@ -1,4 +1,4 @@
-"""What `docs/concepts/compliance.md` says of commands and of law."""
+"""The statements of `docs/concepts/compliance.md` on commands and laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration: what it becomes, and how each mistake is reported."""
+"""The configuration: the loaded settings, and the report of each error."""
 
 from __future__ import annotations
 
@@ -768,7 +768,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
 def fields(section: type[BaseModel], below: str = "") -> Iterator[str]:
-    """Every field of the configuration as the README writes it, with [] where a list is."""
+    """Yields every field of the configuration in the README's notation, with [] for a list."""
     for field in section.model_fields.values():
         name = below + (field.alias or "") + ("[]" if "tuple[" in str(field.annotation) else "")
         inner = [kind for kind in kinds(field.annotation) if issubclass(kind, BaseModel)]

@@ -1,4 +1,4 @@
-"""Keys that expire, quotas, token issuers, TLS and web origins: what they become, and what is refused."""
+"""Expiring keys, quotas, token issuers, TLS and web origins: loaded settings, and refusals."""
 
 from __future__ import annotations
 
@@ -290,7 +290,9 @@ def test_whom_clients_have_to_be_reaches_the_core(config_directory: ConfigDirect
     assert core["acceptPlain"] is True
     before = load(config_directory.file).digest()
     write_identity(config_directory.path, name="authority")
-    assert load(config_directory.file).digest() != before, "another authority is another configuration"
+    assert load(config_directory.file).digest() != before, (
+        "another authority changes the configuration's digest"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every field that the core reads is one that Python writes, and the other way round."""
+"""Python writes exactly the configuration fields that the core reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from proofgate import _core
 
-#: Every section, with every part that may be absent.
+#: Every section, with every optional part.
 EVERYTHING = """
 ledger:
   name: proofgate.dev/ns/demo
@@ -123,7 +123,7 @@ policies: [{name: outside, url: 'https://policies.example.com/judge'}]
 telemetry: {endpoint: 'https://collector.example.com', traces: {ratio: 0.5}}
 analysis: {sample: 1.0}
 """
-#: What the core reads and no configuration writes, and why.
+#: Fields that the core reads but no configuration writes, with the reason.
 CORE_ALONE = {
     "limits.descriptors": "tests of the core give it fewer file descriptors than the process has",
     "policy.rules[].extent": "of a pack's rules",
@@ -133,7 +133,7 @@ CORE_ALONE = {
     "prices[].host": "of the prices that come with the gateway",
     "prices[].tiers[].promptTokens": "a type that longer prompts share",
 }
-#: Words that the core reads and no configuration writes.
+#: Values that the core reads but no configuration writes.
 CORE_ALONE_WORDS = {
     "Ed25519": "the name of RFC 9864 for what a configuration calls EdDSA",
     "HalfPercent": "of a pack's rules",
@@ -142,12 +142,12 @@ CORE_ALONE_WORDS = {
     "PrivateKey": "of a pack's rules",
     "Token": "of a pack's rules",
 }
-#: Objects whose members have free names.
+#: Objects with arbitrary member names.
 FREE_NAMES = ("prices[].tiers", "prices[].tools", "providers[].bodyFields")
 
 
 def paths(value: Any, here: str = "") -> Iterator[str]:
-    """The paths of a document, as the core writes them."""
+    """Yields the paths of a document in the core's notation."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if here in FREE_NAMES:
@@ -162,7 +162,7 @@ def paths(value: Any, here: str = "") -> Iterator[str]:
 
 
 def written(directory: ConfigDirectory) -> set[str]:
-    """What Python writes of `EVERYTHING`."""
+    """The paths that Python writes for `EVERYTHING`."""
     write_identity(directory.path)
     directory.write("routing-key", "0123456789abcdef\n")
     (directory.path / "held").mkdir()
@@ -178,7 +178,7 @@ def test_the_core_reads_no_field_that_python_does_not_write(config_directory: Co
 
 
 def literals() -> Iterator[str]:
-    """Every word that a configuration may have."""
+    """Yields every literal value that a configuration may contain."""
 
     def of(hint: Any) -> Iterator[str]:
         if get_origin(hint) is Literal:

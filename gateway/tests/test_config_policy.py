@@ -1,4 +1,4 @@
-"""The policy section: what it becomes, and what is refused."""
+"""The policy section: loaded settings, and refusals."""
 
 from __future__ import annotations
 

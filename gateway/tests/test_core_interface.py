@@ -1,4 +1,4 @@
-"""Fakes of the core, its hand-written stub and the extension have one interface."""
+"""Stand-ins for the core, its hand-written stub and the extension have the same interface."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SCHEMA = Path(__file__).parents[2] / "schema" / "src"
 
 
 def stub_signatures(body: list[ast.stmt], prefix: str = "") -> dict[str, list[str]]:
-    """Every function of the stub with its parameter names."""
+    """The parameter names of every function of the stub."""
     found: dict[str, list[str]] = {}
     for statement in body:
         if isinstance(statement, ast.FunctionDef):
             names = [argument.arg for argument in statement.args.args]
-            # An extension class takes its arguments in __new__, a Python class in __init__.
+            # An extension class receives its arguments in __new__, a Python class in __init__.
             if statement.name == "__new__":
                 found[f"{prefix}__init__"] = ["self", *names[1:]]
             else:

@@ -1,4 +1,4 @@
-"""COSE receipts and signed statements, checked by a library that is not ours."""
+"""COSE receipts and signed statements, verified by a third-party library."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = ("admission", "completion")
 
 
 def pem(key: Key) -> bytes:
-    """The public key as other tools read it."""
+    """The public key in the format of other tools."""
     public = Ed25519PublicKey.from_public_bytes(public_key(key.verifying))
     return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
@@ -45,7 +45,7 @@ def key_file(directory: Path, key: Key) -> Path:
 
 @pytest.fixture
 def receipt(recorded: Recorded, tmp_path: Path) -> Path:
-    """The receipt of the recorded exchange, in the form in which a gateway gives it."""
+    """The receipt of the recorded exchange, in the gateway's format."""
     proven = json.loads(_core.prove(str(recorded.ledger), recorded.request_id, VKEY))
     path = tmp_path / "req.receipt.json"
     document = {"object": "receipt", "id": recorded.request_id, "complete": True, "consistency": []}
@@ -210,7 +210,7 @@ def test_a_tree_head_is_a_signed_statement_that_an_independent_library_verifies(
     assert found["signature_verified"] is True
     assert (found["issuer"], found["subject"]) == (key.name, recorded.origin)
     assert found["content_type"] == "text/plain;charset=utf-8"
-    # The ledger's own signature is in it.
+    # The payload contains the ledger's own signature.
     assert json.loads(_core.verify_checkpoint(found["payload"].decode(), VKEY))["origin"] == recorded.origin
     other = AUDITOR if key is LEDGER else LEDGER
     assert (

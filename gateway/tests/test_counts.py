@@ -1,4 +1,4 @@
-"""Counts in messages agree with their nouns."""
+"""Nouns in messages are singular or plural to match their counts."""
 
 from __future__ import annotations
 

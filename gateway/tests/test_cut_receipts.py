@@ -1,4 +1,4 @@
-"""Receipts whose holder left a record out or repeated one: both verifiers report what is missing."""
+"""Receipts with an omitted or repeated record: both verifiers report what is missing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def verifier(request: pytest.FixtureRequest, capsys: Capture) -> Verifier:
 
 @pytest.fixture
 def whole(tmp_path: Path) -> dict[str, Any]:
-    """The receipt of an exchange that three providers were sent, one after the other."""
+    """The receipt of an exchange that was sent to three providers, one after the other."""
     log = Log(tmp_path / "ledger")
     admission = log.admit(1, NOON)
     for number, provider in enumerate(PROVIDERS, 2):

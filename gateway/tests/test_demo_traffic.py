@@ -1,4 +1,4 @@
-"""`proofgate demo-traffic`: which requests it plans, and where it sends them."""
+"""`proofgate demo-traffic`: its planned requests, and their destinations."""
 
 from __future__ import annotations
 

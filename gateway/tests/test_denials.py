@@ -1,4 +1,4 @@
-"""Which codes of refusals are denials by policy: the core says it, and nothing else has a list."""
+"""Refusal codes that are denials by policy: only the core has the list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_reference_lists_the_codes_of_the_core() -> None:
 
 def test_the_explorer_has_no_list_of_its_own() -> None:
     scripts = "".join(path.read_text() for path in STATIC.glob("*.js"))
-    # The outcome of an answer that was denied has the same name.
+    # A denied response has an outcome with the same name.
     assert [code for code in _core.denial_codes() if f'"{code}"' in scripts] == ["policy_blocked"]
 
 

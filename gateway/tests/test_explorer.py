@@ -1,4 +1,4 @@
-"""The auditor's page as it is served: its files, their types, and the headers of the whole port."""
+"""The auditor's page: its files, their types, and the headers of the whole port."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def url() -> Iterator[str]:
 
 
 def raw(url: str, path: str) -> int:
-    """The status of a path that is sent as it is written."""
+    """The status of the response for a path that is sent unchanged."""
     place = urlsplit(url)
     with socket.create_connection(
         (str(place.hostname), int(place.port or 0)), timeout=PATIENCE_SECONDS
@@ -136,7 +136,7 @@ def test_nothing_of_the_page_is_inline_or_comes_from_elsewhere() -> None:
     assert " style=" not in page
     assert " on" not in page.replace(" one", "").split("<body>")[0]
     assert page.count("<script") == len(re.findall(r'<script (type="module"|defer) src="explorer/', page))
-    # That of others is pinned; it gets numbers alone, and draws them on a canvas.
+    # The third-party script is pinned; it gets only numbers, and draws them on a canvas.
     for file in {*STATIC.glob("*.js")} - {STATIC / "uplot.min.js"}:
         text = file.read_text()
         for word in (

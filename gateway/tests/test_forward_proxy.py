@@ -1,4 +1,4 @@
-"""The egress proxy: what is reached without it, its configuration, and exchanges through it."""
+"""The egress proxy: destinations that bypass it, its configuration, and exchanges through it."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def test_an_entry_that_is_none_is_refused(entry: str) -> None:
 
 @contextmanager
 def answering_tunnels(answer: Callable[[Handler], None]) -> Iterator[int]:
-    """A forward proxy that answers like this, and then as the server behind its tunnel; its port."""
+    """Runs a forward proxy that answers with `answer`, also inside its tunnel; yields its port."""
 
     class Proxy(Handler):
         do_CONNECT = do_GET = answer  # noqa: N815 - named by the library
 
         def log_message(self, *args: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -104,7 +104,7 @@ def test_an_exchange_goes_through_a_tunnel_and_its_credentials_stay_with_the_pro
         if handler.command == "GET":
             handler.wfile.write(JWKS)
         else:
-            handler.close_connection = False  # what follows is the tunnel's
+            handler.close_connection = False  # the tunnel uses this connection
 
     with answering_tunnels(respond) as port:
         assert fetched(proxy(port=port)) == JWKS
@@ -135,7 +135,7 @@ def test_a_proxy_that_is_away_or_whose_credentials_are_is_an_error_of_its_own() 
     with pytest.raises(HttpRequestError) as caught:
         fetched(unusable)
     assert caught.value.code == "proxy"
-    # Outside of it there is no proxy any more.
+    # Without the proxy, the server is contacted directly.
     with refusing_port() as port, pytest.raises(HttpRequestError) as caught:
         fetched(None, f"http://127.0.0.1:{port}/")
     assert caught.value.code == "unreachable"

@@ -1,4 +1,4 @@
-"""The agent beside HAProxy, before a stand-in for HAProxy's socket; the operator's tests have a real one."""
+"""The agent beside HAProxy, with a stand-in for HAProxy's socket; the operator's tests use a real HAProxy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DIGEST = "ab" * 32
 
 
 class Scene:
-    """A map file, HAProxy's stand-in, a follower between them, and a clock that stands still."""
+    """A map file, a stand-in for HAProxy, a sync loop between them, and a fixed clock."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "tenants.map"
@@ -64,7 +64,7 @@ def test_a_changed_file_replaces_the_map_as_a_whole(scene: Scene) -> None:
         async with scene.haproxy:
             await scene.follower.sync_once()
             assert scene.ready
-            assert scene.haproxy.questions == [f"show map {scene.file}"], "what is equal is left alone"
+            assert scene.haproxy.questions == [f"show map {scene.file}"], "equal entries are not written"
             scene.file.write_text("# of today\n\n0123 acme\n4567\tglobex\n")
             await scene.follower.sync_once()
             assert scene.haproxy.held == {"0123": "acme", "4567": "globex"}
@@ -89,7 +89,7 @@ def test_without_haproxy_the_agent_is_not_ready_and_catches_up_when_it_answers(s
         await scene.follower.sync_once()
         await scene.follower.sync_once()
         assert not scene.ready
-        assert scene.failures == {"unreachable": 1}, "what lasts is counted once"
+        assert scene.failures == {"unreachable": 1}, "a lasting failure is counted once"
         async with scene.haproxy:
             await scene.follower.sync_once()
             assert scene.ready
@@ -166,7 +166,7 @@ def test_what_haproxy_lost_is_given_back_at_the_next_check(scene: Scene) -> None
             await scene.follower.sync_once()
             scene.haproxy.held = {}
             await scene.follower.sync_once()
-            assert scene.haproxy.held == {}, "it is not asked all the time"
+            assert scene.haproxy.held == {}, "the map is not read at every sync"
             scene.now = CHECK_SECONDS
             await scene.follower.sync_once()
             assert scene.haproxy.held == {DIGEST: "acme"}
@@ -254,7 +254,7 @@ def test_haproxy_that_has_found_its_workers_stays_ready_without_them_until_it_is
             assert await workers.not_ready_reason() is None
             scene.haproxy.up = {}
             assert await workers.not_ready_reason() is None
-        # Another start makes another socket.
+        # A restarted HAProxy has a new socket.
         async with scene.haproxy:
             assert await workers.not_ready_reason() == "no worker is up"
 
@@ -270,7 +270,7 @@ def test_haproxy_that_starts_without_workers_is_ready_once_it_had_the_time_to_fi
             assert await workers.not_ready_reason() == "no worker is up"
             now += servers.DISCOVERY_SECONDS - 1
             assert await workers.not_ready_reason() == "no worker is up"
-            # A worker that it believes in and has not asked yet is waited for however long it takes.
+            # The agent waits without a limit for a worker that HAProxy treats as up but has not checked yet.
             scene.haproxy.up = {"worker-0": 2}
             now += 60
             assert await workers.not_ready_reason() == "HAProxy has not checked these workers yet: worker-0"
@@ -343,7 +343,9 @@ def test_what_a_file_of_weights_does_not_name_has_the_configured_weight(short_pa
             assert haproxy.weights == {"worker-0": 100, "worker-1": 100, "worker-2": 34}
             asked = len(haproxy.questions)
             assert await target.reconcile(content) is None
-            assert haproxy.questions[asked:] == ["show servers state workers"], "what is equal is left alone"
+            assert haproxy.questions[asked:] == ["show servers state workers"], (
+                "equal weights are not written"
+            )
 
     in_loop(body)
 

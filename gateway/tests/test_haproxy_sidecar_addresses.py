@@ -1,4 +1,4 @@
-"""How workers' addresses reach HAProxy, before a stand-in for its socket and for a name server."""
+"""Updates of workers' addresses in HAProxy, with stand-ins for its socket and for a name server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OLD, NEW, OTHER = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
 
 class Scene:
-    """A file of addresses, HAProxy's stand-in with three servers, a name server, and a clock."""
+    """A file of addresses, a stand-in for HAProxy with three servers, a name server, and a clock."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "workers.map"
@@ -59,7 +59,7 @@ class Scene:
         return self.haproxy.addresses
 
     def come_up(self) -> None:
-        """Let every worker pass its checks where it is."""
+        """Makes every worker pass its checks at its current address."""
         self.haproxy.up = dict.fromkeys(self.held, 3)
 
     async def pass_by(self, seconds: float) -> None:
@@ -126,7 +126,7 @@ def test_what_haproxy_starts_from_names_the_workers_that_are_up_and_is_left_alon
     async def body() -> None:
         scene.write(worker_0=OLD, worker_1=OTHER, worker_2="-")
         await scene.follower.sync_once()
-        assert OLD not in scene.state.read_text(), "it has not passed its checks"
+        assert OLD not in scene.state.read_text(), "the worker has not passed its checks"
         scene.come_up()
         del scene.haproxy.up["worker-1"]
         await scene.pass_by(1)
@@ -176,7 +176,7 @@ def test_a_name_server_that_tells_of_a_pod_that_is_gone_is_not_asked(scene: Scen
         scene.write(worker_0=NEW)
         await scene.pass_by(1)
         assert scene.held == {"worker-0": NEW}
-        # It starts for a long time, and the name server still has its predecessor.
+        # The worker starts slowly, and the name server would still return the previous pod's address.
         await scene.pass_by(DNS_FALLBACK_SECONDS - 2)
         assert scene.held == {"worker-0": NEW}
         assert scene.asked == []
@@ -201,10 +201,10 @@ def test_a_worker_that_is_not_up_for_long_is_looked_for_by_its_name(scene: Scene
         asked = len(scene.asked)
         await scene.pass_by(DNS_FALLBACK_SECONDS * 2)
         assert scene.held["worker-0"] == NEW
-        assert len(scene.asked) == asked, "it is up: nobody is asked"
+        assert len(scene.asked) == asked, "the worker is up, so the name server is not queried"
         scene.write(worker_0="192.0.2.9", worker_1=OTHER)
         await scene.pass_by(1)
-        assert scene.held["worker-0"] == "192.0.2.9", "what is written later counts"
+        assert scene.held["worker-0"] == "192.0.2.9", "the later file entry wins"
 
     before_haproxy(scene, body)
 
@@ -280,7 +280,7 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytes
     async def body() -> None:
         found = NameResolver(look_up)
         assert await found.addresses("worker-0.test") is None
-        assert await found.addresses("worker-0.test") is None, "the same question is waited for"
+        assert await found.addresses("worker-0.test") is None, "the pending query is reused"
         answered.set()
         async with asyncio.timeout(PATIENCE_SECONDS):
             while await found.addresses("worker-0.test") != [NEW]:

@@ -1,4 +1,4 @@
-"""Whether requests are answered, as the agent beside HAProxy finds out."""
+"""The probe by which the agent beside HAProxy checks whether requests are answered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNAVAILABLE = (
 
 
 class HAProxy:
-    """A listener that answers every connection with the same bytes, and notes what was sent."""
+    """A listener that sends the same bytes on every connection, and records the requests."""
 
     def __init__(self, answer: bytes, context: ssl.SSLContext | None = None) -> None:
         self.answer, self.context = answer, context
@@ -50,7 +50,7 @@ def with_haproxy(haproxy: HAProxy, body: Callable[[tuple[str, int]], Awaitable[N
 
 
 def told(answer: bytes, *, times: int = 3) -> dict[str, object]:
-    """What the agent says after so many requests that are answered so."""
+    """The agent's report after this many requests with this answer."""
     found: dict[str, object] = {}
 
     async def body(address: tuple[str, int]) -> None:

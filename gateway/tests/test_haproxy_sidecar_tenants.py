@@ -1,4 +1,4 @@
-"""Tenants that come and go in shards: HAProxy's maps get what differs, and a bad shard costs nobody else."""
+"""Changing tenants in shards: HAProxy's maps get only the differences; an invalid shard affects no other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def digest(key: str) -> str:
 
 
 class Scene:
-    """The map of keys with a file of its own and shards, HAProxy's stand-in, and clocks that stand still."""
+    """The map of keys from a file and from shards, a stand-in for HAProxy, and fixed clocks."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "tenants.map"
@@ -38,14 +38,14 @@ class Scene:
         self.keys: dict[str, str] = {}
 
     def give(self, key: str, tenant: str | None = TENANT) -> None:
-        """A key gets a tenant, or goes."""
+        """Gives a key to a tenant, or removes the key."""
         self.keys.pop(digest(key), None)
         if tenant is not None:
             self.keys[digest(key)] = tenant
         self.write(int(digest(key)[:2], 16) >> 3)
 
     def write(self, number: int, text: str | None = None, file: str = "keys") -> None:
-        """Renews a file of a shard as the kubelet does."""
+        """Replaces a file of a shard as the kubelet does."""
         lines = [
             f"{key} {tenant} ci\n"
             for key, tenant in sorted(self.keys.items())
@@ -57,7 +57,7 @@ class Scene:
         (folder / "new").replace(folder / file)
 
     async def look(self) -> list[str]:
-        """Lets the agent look, and returns what it asked HAProxy besides how it stands."""
+        """Runs one sync, and returns the commands that it sent to HAProxy, except `show map`."""
         self.haproxy.questions.clear()
         await self.follower.sync_once()
         return [question for question in self.haproxy.questions if question != "show map"]
@@ -102,8 +102,8 @@ def test_a_map_gets_the_entries_of_its_file_and_of_all_shards_at_once(scene: Sce
     async def body() -> None:
         asked = [question.split()[0] for question in await scene.look()]
         assert scene.haproxy.held == scene.wanted
-        assert asked[:2] == ["show", "prepare"], "a new version is filled"
-        assert asked[-1] == "commit", "and takes the former's place at once"
+        assert asked[:2] == ["show", "prepare"], "the agent prepares a new version"
+        assert asked[-1] == "commit", "the new version replaces the old one atomically"
         assert scene.target.gauges()["entries"] == 301
 
     in_loop(scene, body)
@@ -142,7 +142,7 @@ def test_a_check_asks_haproxy_for_a_word_and_not_for_every_entry(scene: Scene) -
         assert "prepare" in " ".join(await scene.look())
         assert scene.haproxy.held == scene.wanted
         scene.now += 300
-        assert await scene.look() == [f"show map {scene.file}"], "now and then it is asked for all"
+        assert await scene.look() == [f"show map {scene.file}"], "the agent reads the whole map periodically"
 
     in_loop(scene, body)
 
@@ -190,7 +190,7 @@ def test_a_shard_that_is_bad_keeps_its_entries_and_the_others_go_on(scene: Scene
         scene.write(31)
         await scene.look()
         assert scene.haproxy.held == scene.wanted
-        assert dict(failures) == {"refused": 1}, "what lasts is counted once"
+        assert dict(failures) == {"refused": 1}, "a lasting failure is counted once"
         scene.write(0)
         await scene.look()
         assert scene.target.gauges()["refused_shards"] == 0
@@ -217,7 +217,7 @@ def test_a_key_that_moves_to_another_shard_is_in_the_map_all_the_time(scene: Sce
         assert scene.haproxy.held == scene.wanted
         scene.write(0, line)
         scene.write(31, "")
-        assert await scene.look() == [], "the move of one look changes nothing"
+        assert await scene.look() == [], "a move within one sync changes nothing"
         assert scene.follower.standings[0].failures == {}
 
     in_loop(scene, body)
@@ -295,7 +295,7 @@ def test_owners_stand_in_the_shard_of_their_names_digest(short_path: Path) -> No
 
 
 def kept_scene(folder: Path, kept: Path) -> tuple[Scene, MapFile]:
-    """A scene whose agent also keeps the file that HAProxy starts from."""
+    """A scene whose agent also writes the file from which HAProxy starts."""
     scene = Scene(folder)
     scene.haproxy.map = kept
     target = MapFile(scene.file, RuntimeApi(scene.haproxy.path), scene.shards, lambda: scene.now, kept)
@@ -340,13 +340,13 @@ def test_the_kept_map_is_written_once_a_second_at_most_and_only_when_something_c
         scene.give("second")
         scene.now += 0.5
         await scene.look()
-        assert scene.haproxy.held == scene.wanted, "HAProxy that runs does not wait"
+        assert scene.haproxy.held == scene.wanted, "a running HAProxy does not wait"
         assert kept.read_text() == before
         scene.now += 0.5
         await scene.look()
         second = kept.stat().st_ino
         assert sorted(kept.read_text().splitlines()) == sorted(lines(scene.wanted).splitlines())
-        assert second != first, "the former is replaced, not written over"
+        assert second != first, "the file is replaced, not overwritten"
         scene.now += CHECK_SECONDS
         await scene.look()
         assert kept.stat().st_ino == second

@@ -1,4 +1,4 @@
-"""A policy that a service elsewhere evaluates."""
+"""A policy that an HTTP service evaluates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = tuple[int, bytes]
 
 
 class Service:
-    """A guardrail on loopback that answers as told; `bodies` and `tokens` are what it was sent."""
+    """A guardrail service on loopback with the test's answers; records `bodies` and `tokens` of requests."""
 
     def __init__(self, answer: Callable[[], Answer], context: ssl.SSLContext | None = None) -> None:
         self.bodies: list[Any] = []

@@ -1,5 +1,5 @@
-"""What clients may hold of a port: a head, silence, requests at once, connections, answers that they do not
-take."""
+"""Limits on a client's use of a port: head size, idle time, concurrent requests, connections, and responses
+that the client does not read."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 SLOW = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
 PIECE = b"x" * (1 << 23)
-#: A time that is over when a test says so.
+#: A timeout that elapses only when a test triggers it.
 HEAD_SECONDS = 7200.0
 Arguments = TypeVarTuple("Arguments")
 
 
 class App:
-    """Answers with the path, `/slow` once it may, and `/large` with two pieces."""
+    """Answers with the path; `/slow` waits for `may`, and `/large` sends two pieces."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -50,14 +50,14 @@ class App:
 
 
 class Heads:
-    """The heads of requests that are waited for; they are overdue when a test says so."""
+    """The timeouts for request heads, which elapse when a test triggers them."""
 
     def __init__(self) -> None:
         self._timers: list[tuple[asyncio.TimerHandle, Callable[..., object]]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
-        """An event loop whose timers of that time are noted."""
+        """An event loop that records the timers of this duration."""
         timers = self._timers
 
         class Loop(uvloop.Loop):
@@ -80,7 +80,7 @@ class Heads:
         return any(not timer.cancelled() for timer, _ in self._timers)
 
     def are_overdue(self) -> None:
-        """Lets the time be over for all that are waited for; there must be one."""
+        """Triggers the timeout of every pending head; at least one must be pending."""
         assert eventually(self.awaited)
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._time_out)
@@ -103,7 +103,7 @@ def app() -> Iterator[App]:
 def port(
     app: App, new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop, **bounds: Any
 ) -> Iterator[Any]:
-    """What connects to a port with these bounds."""
+    """Yields a function that connects to a port with these limits."""
     with serving(app, ServerLimits(**bounds), new_loop) as url:
         parts = urlsplit(url)
 
@@ -121,7 +121,7 @@ def port(
 
 
 def rest(client: socket.socket) -> bytes:
-    """All that comes until the other side has ended."""
+    """Reads until the peer closes the connection."""
     parts = []
     with client, suppress(ConnectionResetError):
         while part := client.recv(1 << 20):
@@ -130,7 +130,7 @@ def rest(client: socket.socket) -> bytes:
 
 
 def answered(client: socket.socket, path: str = "/") -> None:
-    """Reads one answer."""
+    """Reads one response and checks its path."""
     told = b""
     while not told.endswith(b"\r\n0\r\n\r\n"):
         part = client.recv(4096)
@@ -153,7 +153,7 @@ def answered(client: socket.socket, path: str = "/") -> None:
     ids=["endless-url", "url", "endless-name", "value", "fields", "empty-lines"],
 )
 def test_a_head_that_is_too_large_is_refused_and_its_connection_ends(app: App, sent: bytes) -> None:
-    # In one piece and in several: what was read at once is not what was sent at once.
+    # In one piece and in several, because the server may read different pieces than the client sent.
     with port(app) as connect:
         for pieces in (1, 7):
             client = connect()
@@ -170,7 +170,7 @@ def test_fields_behind_a_body_count_too(app: App) -> None:
         client = connect(head + b"X: a\r\n" * (MAX_HEAD_BYTES // FIELD_OVERHEAD_BYTES))
         told = rest(client)
     assert b"\r\n/body\r\n" not in told
-    assert b" 431 " not in told, "it would stand in the middle of an answer"
+    assert b" 431 " not in told, "the error would be in the middle of a response"
 
 
 def test_a_head_within_the_bounds_is_read_however_it_comes(app: App) -> None:
@@ -225,7 +225,7 @@ def test_a_request_that_is_under_way_has_no_such_time(app: App) -> None:
         assert eventually(lambda: app.asked == ["/slow"])
         with connect() as other:
             heads.are_overdue()
-            assert other.recv(1) == b"", "as much time has passed"
+            assert other.recv(1) == b"", "the timeout has elapsed"
         app.may.set()
         answered(client, "/slow")
 

@@ -1,4 +1,4 @@
-"""Identities of clouds: what each endpoint is asked, what is made of its answer, and what is never said."""
+"""Cloud identities: the request to each endpoint, the use of its answer, and secrets that are never shown."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def auth(kind: str, **fields: Any) -> Auth:
 
 
 def identities(endpoints: Endpoints, token_file: Path) -> dict[str, Identity]:
-    """One of each, as its fields say."""
+    """One identity of each kind."""
     token = {"tokenFile": str(token_file)}
     url = endpoints.url
     web = auth("AWSWebIdentity", roleARN=ROLE, stsURL=f"{url}/sts", **token)
@@ -79,7 +79,7 @@ def identities(endpoints: Endpoints, token_file: Path) -> dict[str, Identity]:
     }
 
 
-#: The token that the goldens were made with (e2e/identity_goldens.py).
+#: The token with which the golden files were written (e2e/identity_goldens.py).
 GOLDEN_TOKEN = "eyJhbGciOiJSUzI1NiJ9.subject.signature"
 KINDS = ("AWSWebIdentity", "AWSPodIdentity", "AzureWorkloadIdentity", "GCPWorkloadIdentity", "impersonated")
 ODD_LIFETIMES = ("null", "true", "NaN", "Infinity", "-1", "1" + "0" * 400, '"x"', "[]")

@@ -1,4 +1,4 @@
-"""Issued credentials of providers: fetched early, kept while they are good, and never said."""
+"""Issued credentials of providers: renewed early, kept while they are valid, and never shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BEDROCK = {"name": "v", "type": "Bedrock", "baseURL": "https://bedrock.example",
 
 @dataclass
 class Double:
-    """A worker and a source of credentials, at a time that stands still."""
+    """A worker and a source of credentials, with a fixed clock."""
 
     now: float = 0.0
     fails: Exception | None = None
@@ -54,7 +54,7 @@ class Double:
 
 @dataclass
 class Named:
-    """As much of a configuration as is looked at."""
+    """The parts of a configuration that the renewer reads."""
 
     providers: tuple[Provider, ...]
     service_accounts: dict[str, SecretStr | None] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def followed(
 
 
 def after(credentials: CredentialRenewer, double: Double, now: float) -> int:
-    """How many times credentials have been asked for once it is `now`."""
+    """The number of requests for credentials so far, after a tick at `now`."""
 
     async def turn() -> None:
         credentials.tick()
@@ -141,7 +141,7 @@ def test_another_identity_is_asked_for_at_once_and_the_same_one_is_not() -> None
     assert after(credentials, double, 1) == 1
     role = {"roleARN": "arn:aws:iam::123456789012:role/other", "tokenFile": "tokens/aws"}
     credentials.follow(configuration({"type": "AWSWebIdentity", **role}, BEDROCK))
-    # Those of the other identity are kept meanwhile.
+    # The credentials of the previous identity are kept meanwhile.
     assert credentials.status()[0]["seconds_left"] == USED - 1
     assert 'result="renewed"} 1' in credentials.metrics()
     assert after(credentials, double, 2) == 2

@@ -1,4 +1,4 @@
-"""An index: each exchange once, whenever its records come and whenever the process is killed."""
+"""An index has each exchange once, in any order of records and after a kill at any point."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
-    """Two logs: of the first, exchanges end in it, in the second, and never."""
+    """Two logs; exchanges of the first end in the first log, in the second log, or never."""
     ledger = tmp_path / "ledger"
     first = Log(ledger)
     first.exchange(1)
@@ -55,7 +55,7 @@ def ledger(tmp_path: Path) -> Path:
     second.add("aborted", NOON + 9, id=own_id(2, NOON + 1), admission=orphan, **named)
     second.add("attempt", NOON, id=own_id(3, NOON + 2), admission=moved, attempt=2, provider="azure", **named)
     second.complete(3, moved, NOON + 2, **named)
-    # One that has an end already gets no other.
+    # An exchange that has ended gets no second end.
     second.add("aborted", NOON + 9, id=own_id(3, NOON + 2), admission=moved, **named)
     second.exchange(7, NOON + 7)
     second.add("seal", NOON + 9)
@@ -85,7 +85,7 @@ def test_each_exchange_is_one_row_however_its_records_are_cut(
 ) -> None:
     bring_up(tmp_path / "index", ledger, most_records)
     assert told(rows(tmp_path / "index")) == EXPECTED
-    # Nothing is read twice, and nothing follows a log that has ended.
+    # Records are not read twice, and a log that has ended is not read again.
     assert bring_up(tmp_path / "index", ledger, most_records).records == 0
 
 
@@ -101,11 +101,11 @@ def test_an_end_that_is_read_before_its_admission_is_kept_for_it(ledger: Path, t
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """The process was killed."""
 
 
 class Mortal:
-    """A connection of a process that is killed at one of its calls."""
+    """A database connection of a process that is killed at one of its calls."""
 
     calls = 0
     last: int | None = None
@@ -134,7 +134,7 @@ def mortal(monkeypatch: pytest.MonkeyPatch) -> type[Mortal]:
     for name in ("connect", "create"):
         real: Callable[..., sqlite3.Connection] = getattr(schema, name)
         monkeypatch.setattr(schema, name, lambda *args, real=real, **named: Mortal(real(*args, **named)))
-    # What the process has written, the system has: it is not the machine that dies.
+    # The process is killed, not the machine, so completed writes survive without fsync.
     monkeypatch.setattr(schema, "SQLITE_SYNCHRONOUS", "OFF")
     monkeypatch.setattr("proofgate.index.writer.sync_folder", lambda _: None)
     Mortal.calls, Mortal.last = 0, None
@@ -142,7 +142,7 @@ def mortal(monkeypatch: pytest.MonkeyPatch) -> type[Mortal]:
 
 
 def make(index: Path, ledger: Path) -> None:
-    """Makes an index until the process is killed, of which the system closes the files."""
+    """Builds an index until the process is killed; the system then closes its files."""
     writer = IndexWriter.open(index, VKEY)
     try:
         logs, _ = _core.ledger_logs(str(ledger), VKEY, writer.indexed_sizes())
@@ -163,7 +163,7 @@ def test_a_process_that_is_killed_at_any_call_leaves_each_exchange_once(
         with pytest.raises(Killed):
             make(index, ledger)
         mortal.last = None
-        # Whatever is there is told as it would be of an index that was read so far, and nothing twice.
+        # A partial index shows the exchanges read so far, each once.
         if (index / schema.CATALOGUE).exists():
             before = [row["id"] for row in rows(index)]
             assert len(before) == len(set(before))

@@ -1,4 +1,4 @@
-"""What the analysis of answers found, as an index has it."""
+"""The findings of response analysis in an index."""
 
 from __future__ import annotations
 

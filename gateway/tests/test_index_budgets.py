@@ -1,4 +1,4 @@
-"""What tenants may use, what they used, and where they live, as readers are told it."""
+"""Tenants' limits, usage and owning workers in the readers' answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TENANTS: list[dict[str, Any]] = [
 
 
 def archived(ledger: Path, document: Any) -> str:
-    """A configuration beside the ledger; its digest."""
+    """Stores a configuration beside the ledger; returns its digest."""
     content = json.dumps({"format": FORMAT, **document}).encode()
     digest = hashlib.sha256(content).hexdigest()
     (ledger / FOLDER).mkdir(exist_ok=True)
@@ -93,7 +93,7 @@ def test_what_was_used_is_that_of_the_utc_day_and_month_to_the_last_token(ledger
     found = told(ledger)
     assert [of["tenant"] for of in found["tenants"]] == ["acme", "globex"]
     acme, globex = found["tenants"]
-    # Seven tokens and nine nanodollars each.
+    # Each exchange uses seven tokens and nine nanodollars.
     assert acme["spent"]["day"] == {"tokens": 21, "cost_nanodollars": 18, "unpriced": 1, "open": 1}
     assert acme["spent"]["month"] == {"tokens": 42, "cost_nanodollars": 45, "unpriced": 1, "open": 1}
     assert acme["model_budgets"][0]["spent"] == {"day": 18, "month": 45}
@@ -121,7 +121,7 @@ def test_what_was_asked_for_by_other_names_is_spent_of_the_budget_of_the_model_t
         log.exchange(number, NOON, model=model)
     index(ledger, log)
     spent = {of["model"]: of["spent"] for of in told(ledger)["tenants"][0]["model_budgets"]}
-    # Nine nanodollars each; of several names that end so, the longest stands for one.
+    # Each exchange costs nine nanodollars; the longest matching pattern determines the model.
     assert spent == {
         "vendor/*": {"day": 18, "month": 18},
         "vendor/large-*": {"day": 9, "month": 9},
@@ -175,7 +175,7 @@ def test_shards_that_have_not_taken_a_configuration_on_yet_are_told(ledger: Path
     old, new = archived(ledger, {"tenants": []}), archived(ledger, {"tenants": TENANTS})
     zero, one = Log(ledger, shard=0, config=old), Log(ledger, shard=1, config=old)
     one.add("config", NOON + 7, reason="reload", config=new, previous=old[:16])
-    # What an older log of the shard named counts no more.
+    # The configuration of an older log of the shard no longer counts.
     before = Log(ledger, FIRST[:-1] + "0", config="e" * 64)
     before.add("seal", NOON)
     index(ledger, before, zero, one)

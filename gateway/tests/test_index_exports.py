@@ -1,5 +1,4 @@
-"""Exports: what they show to somebody who has the verifying key and nothing else, and what they cannot
-hide."""
+"""Exports: what they prove to somebody with only the verifying key, and changes that they cannot hide."""
 
 from __future__ import annotations
 
@@ -31,13 +30,13 @@ Capture = pytest.CaptureFixture[str]
 EXPORTS = Key("proofgate.dev/ns/exports")
 SIGNER = EXPORTS.verifying
 VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
-#: Columns that versions before 5 do not have.
+#: The columns that versions before 5 lack.
 NAMES = ("key_name", "end_user_name", "client_address")
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
-    """A folder with a ledger of two logs, and an index of it."""
+    """A folder with a ledger of two logs and its index."""
     ledger = tmp_path / "ledger"
     first = Log(ledger)
     for number in range(1, 9):
@@ -98,8 +97,8 @@ def test_an_export_of_a_tenant_shows_that_none_of_its_admissions_is_left_out(
     }
     lines = [json.loads(line) for line in (made / "out" / "exchanges.jsonl").read_text().splitlines()]
     ledger = records_of(made / "ledger" / "0" / FIRST)
-    assert lines[0]["records"][0]["record"].encode() == ledger[1], "the stored bytes"
-    assert not list(made.glob(".out*")), "nothing else is left"
+    assert lines[0]["records"][0]["record"].encode() == ledger[1], "the export has the stored bytes"
+    assert not list(made.glob(".out*")), "no temporary file remains"
 
 
 def test_neighbours_show_that_the_edges_of_a_time_are_whole(made: Path, capsys: Capture) -> None:
@@ -216,7 +215,7 @@ def formless(lines: Lines) -> None:
 
 
 def rewrite(folder: Path, change: Callable[[Lines], object]) -> None:
-    """Changes lines, and makes everything that is not signed fit again, as whoever made the export could."""
+    """Changes lines, and then updates everything unsigned to match, as the export's author could."""
     path = folder / "exchanges.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     table = (folder / "exchanges.csv").read_bytes().splitlines(keepends=True)
@@ -240,7 +239,7 @@ def rewrite(folder: Path, change: Callable[[Lines], object]) -> None:
 
 
 def without_names(folder: Path) -> None:
-    """Leaves the columns out of the table that versions before 5 do not have."""
+    """Removes the columns that versions before 5 lack from the table."""
     path = folder / "exchanges.csv"
     rows = list(csv.reader(io.StringIO(path.read_bytes().decode(), newline="")))
     kept = [at for at, name in enumerate(rows[0]) if name not in NAMES]
@@ -262,7 +261,7 @@ def test_what_was_changed_does_not_verify_though_all_digests_fit(
 
 
 def second_verifier(made: Path) -> subprocess.CompletedProcess[str]:
-    """What the verifier in one file finds in the same export."""
+    """Runs the single-file verifier on the same export."""
     archive = made / "again.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         for name in ("manifest.json", "exchanges.jsonl", "exchanges.csv"):
@@ -402,7 +401,7 @@ def test_an_export_of_version_1_has_fewer_columns_and_verifies(made: Path, capsy
     assert lines[0].split(",")[-7:] == [
         *("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id", "client_address")
     ]
-    # It calls what a rule denied refused.
+    # Version 1 reports denied requests as refused.
     content = "\r\n".join(former).encode().replace(b",denied,,", b",refused,,")
     table.write_bytes(content)
     path = made / "out" / "manifest.json"

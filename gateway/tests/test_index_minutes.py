@@ -1,4 +1,4 @@
-"""Minutes that have nothing for a question are passed over, and nothing else is."""
+"""A query skips exactly the minutes that contain no match."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofgate.index.filter import Filter
 from proofgate.index.query import IndexSnapshot
 
 MINUTE = 60_000_000
-#: Each pair of filters that minutes can tell of, and one with a column that has an index of its own.
+#: Each pair of filters that minute summaries support, and a pair with a separately indexed column.
 ASKED: list[dict[str, Any]] = [
     {"model": "rare"},
     {"provider": "anthropic"},
@@ -38,7 +38,7 @@ ASKED: list[dict[str, Any]] = [
 
 
 def holds(row: dict[str, Any], asked: dict[str, Any]) -> bool:
-    """Whether a row is what is asked for."""
+    """Whether a row matches the filters."""
     known = {"provider": row["providers"], "rule": row["rules"]}
     return all(
         (row["cost_nanodollars"] or -1) >= wanted
@@ -66,7 +66,7 @@ def test_whatever_is_asked_the_answer_is_that_of_looking_at_every_row(tmp_path: 
             **({"policy": note} if chance.random() < 0.2 else {}),
         )
         begun.append((number, admission, ts))
-        # What ends or is tried again later is in another batch than its admission.
+        # An end or a retry that comes later is in another batch than its admission.
         for _ in range(chance.randrange(3)):
             number, admission, ts = begun.pop(chance.randrange(len(begun)))
             own = log.records[admission]["id"]
@@ -133,7 +133,7 @@ def test_what_is_rare_of_a_tenant_is_looked_for_in_hours_in_which_that_tenant_ha
             model="rare" if dear else "gpt",
             end={"cost_nanodollars": 5_000_000 if dear else 1},
         )
-    # The end of the last stands in another batch than its admission.
+    # The last exchange's end is in another batch than its admission.
     ts = NOON + 239 * MINUTE
     admission = log.admit(240, ts, tenant="acme")
     for number in range(241, 300):

@@ -1,4 +1,4 @@
-"""What happened in a time: sums in equal steps are those of the rows, also by what rules said."""
+"""An overview of a time range: sums in equal steps match the rows, also per rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking an index: filters, pages that stay, and what is refused."""
+"""Queries of an index: filters, stable pages, and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HIT = {"rules": ["pii"], "redacted": False, "would_block": False}
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
-    """Nine exchanges on two days."""
+    """A log with nine exchanges on two days."""
     log = Log(tmp_path / "ledger")
     log.exchange(1, NOON)
     log.exchange(2, NOON + 10, tenant="globex", key="89abcdef", key_name="ci")
@@ -129,7 +129,7 @@ def test_pages_hold_what_was_there_at_the_first_one(index: Path, log: Log, newes
         after = page.next_cursor
         if after is None:
             break
-        # Meanwhile exchanges come: at all places in time, and of another shard.
+        # More exchanges arrive between pages: at all positions in time, and in another shard.
         for ts in (NOON + 15, NOON + 45, NOON + DAY + 5, NOON + DAY + 99):
             number += 1
             log.exchange(number, ts)
@@ -209,7 +209,7 @@ def test_an_address_of_version_4_within_6_is_looked_for_as_records_have_it() -> 
             {"client_address": "2001:db8::7", "tenant": "acme"},
             "by_client_address (client_address=? AND ts>? AND ts<?)",
         ),
-        # The search is within the minutes that have it, which are few if it is rare.
+        # The search covers only the minutes with this value, which are few if the value is rare.
         ({"key_name": "batch"}, "PRIMARY KEY (ts>? AND ts<?)"),
     ],
 )
@@ -228,7 +228,7 @@ def test_a_person_and_an_address_are_searched_for_in_an_index_of_those_that_are_
     assert any(found_by in step for step in plan), plan
     assert not [step for step in plan if "TEMP B-TREE" in step], plan
     for name in asked.keys() & {"end_user_name", "client_address"}:
-        # Nothing is written to it while they are not recorded.
+        # Exchanges without the value are not in this index.
         assert any(f"WHERE {name} IS NOT NULL" in index for index in kept)
 
 

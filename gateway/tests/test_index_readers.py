@@ -1,4 +1,4 @@
-"""The index over the auditor's port: who may read what, and that it is recorded before it is answered."""
+"""The index on the auditor's port: access rights of readers, and a record of each read before its answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from proofgate.index.schema import format_time
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 
-#: The access log of a test: begun at 7 microseconds.
+#: The access log of a test, which started at 7 microseconds.
 FILE = "access-7-00000000000000000000.jsonl"
 ALL, ACME, GLOBEX = "reader-key-of-all", "reader-key-of-acme", "reader-key-of-globex"
 Capture = pytest.CaptureFixture[str]
@@ -101,7 +101,7 @@ def test_a_reader_of_all_sees_all_and_one_of_a_tenant_its_own(url: str) -> None:
         assert (status, {row["tenant"] for row in found["exchanges"]}) == (200, {"acme"})
         assert len(found["exchanges"]) == 4
     assert code_of(ask(url, ACME, tenant="globex")) == (403, "other_tenant")
-    # A refusal of nobody's is the officer's to see.
+    # Only the officer sees refused requests without a tenant.
     assert ask(url, ALL, outcome="unauthorized")[1]["exchanges"][0]["tenant"] is None
     assert ask(url, ACME, outcome="unauthorized")[1]["exchanges"] == []
 
@@ -131,7 +131,7 @@ def test_no_path_tells_a_tenants_reader_of_another_tenant(
             answer = HTTP.get(f"{url}{others}", headers=headers, params=asked)
             assert b"globex" not in answer.content, (path, asked)
             told += answer.status_code == 200 and b"acme" in answer.content
-    assert told > 10, "it is told of its own"
+    assert told > 10, "the reader gets its own tenant's data"
 
 
 def test_a_reader_gets_the_records_of_an_exchange_with_their_proofs_and_not_those_of_another_tenants(
@@ -183,7 +183,7 @@ def test_tenants_add_up_and_a_reader_of_one_sees_its_own(url: str, folder: Path)
     assert code_of(ask(url, ACME, "/../tenants", tenant="globex")) == (403, "other_tenant")
     assert code_of(ask(url, ALL, "/../tenants", model="gpt")) == (400, "bad_filter")
     assert ask(url, ALL, "/../tenants", since="2030-01-01")[1]["tenants"] == []
-    # Also where the time begins and ends within a day.
+    # The same holds for a time range that starts and ends within a day.
     within = ask(url, ALL, "/../tenants", since=format_time(NOON + 2), until=format_time(NOON + 5))[1][
         "tenants"
     ]
@@ -239,7 +239,7 @@ def test_of_a_question_that_is_watched_one_line_is_recorded_for_all_of_a_minute(
     for _ in range(3):
         assert ask(url, ACME, **watched)[0] == 200
     assert [(entry["asked"], entry["for_seconds"]) for entry in recorded(folder)] == [(watched, 60)]
-    # Another question, another reader and what is refused have lines of their own.
+    # Another query, another reader and a refused query each have their own line.
     ask(url, ACME, **watched, model="gpt")
     ask(url, ALL, **watched)
     for _ in range(2):
@@ -344,7 +344,7 @@ def test_nothing_is_answered_that_cannot_be_recorded(
         answer = ask(url, ALL)
     assert code_of(answer) == (503, "access_log_unavailable")
     assert ask(url, ALL)[0] == 200
-    # The line whose writing failed may be there; the next begins a line of its own.
+    # The line whose write failed may be in the file; the next entry starts a new line.
     assert json.loads((folder / FILE).read_text().splitlines()[-1])["rows"] == 7
 
 
@@ -425,7 +425,7 @@ def test_what_the_auditor_accepted_is_indexed_beside_its_polls(folder: Path, wat
         double.failure = "no space left"
         with pytest.raises(_core.AuditorError):
             watch.poll()
-    # All of them at first; then what the poll accepted, also one that failed to be written.
+    # The first call is for all heads; the next is for heads of the last poll, although it failed.
     assert double.since[0] == 0
     assert double.since[1:] == [double.asked[-1][0]]
 

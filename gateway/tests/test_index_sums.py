@@ -1,4 +1,4 @@
-"""Sums that are kept as records come are those of the rows, over whatever time is asked for."""
+"""Running sums equal the sums of the rows, for any time range."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Times = list[tuple[int | None, int | None]]
 
 
 def note(chance: random.Random) -> dict[str, object] | None:
-    """A note of rules that matched, or none."""
+    """A policy note with matched rules, or None."""
     rules = [rule for rule in ("pii", "secrets", "injection") if chance.random() < 0.3]
     redacted, would_block = chance.random() < 0.5, chance.random() < 0.2
     return {"rules": rules, "redacted": redacted, "would_block": would_block} if rules else None
 
 
 def written(ledger: Path, chance: random.Random) -> None:
-    """Two shards over four days; ends that come late, by a successor, or never."""
+    """Writes two shards over four days; exchanges end late, by a successor, or never."""
     logs = [Log(ledger), Log(ledger, SECOND, shard=1)]
     later = Log(ledger, SECOND, predecessor={"incarnation": FIRST, "size": 1 << 20})
     begun: list[tuple[Log, int, int, int]] = []
@@ -64,7 +64,7 @@ def written(ledger: Path, chance: random.Random) -> None:
 
 
 def times(chance: random.Random) -> Times:
-    """All, days, hours, and edges between and beside them."""
+    """All time, days, hours, and ranges with other bounds."""
     found: Times = [(None, None), (None, BEGIN + DAY), (BEGIN + 2 * DAY, None), (BEGIN, BEGIN + DAY)]
     for unit in (1, MINUTE, 5 * MINUTE, 60 * MINUTE, DAY):
         first = BEGIN + chance.randrange(4 * DAY // unit) * unit
@@ -138,4 +138,4 @@ def test_a_tenants_admission_is_looked_for_only_where_its_number_can_be(tmp_path
     with IndexSnapshot(index) as questions:
         for tenant, origin, number in (("acme", log.origin, 31), ("nobody", log.origin, 1), ("acme", "x", 1)):
             assert questions.find_admission(tenant, origin, number, NOON) is None
-        assert questions._open == {}, "no day's file was opened for what is not there"
+        assert questions._open == {}, "no day's file was opened for a number that no day contains"

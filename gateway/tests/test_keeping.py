@@ -1,4 +1,4 @@
-"""The commands of the retention job: what they take, print and refuse."""
+"""The retention job's commands: their arguments, output and refusals."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def author(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who answers for what the commands sign."""
+    """Sets the author of signed statements."""
     monkeypatch.setenv(arguments.AUTHOR_VARIABLE, "officer")
 
 
 @pytest.fixture
 def state(tmp_path: Path, capsys: Capture) -> str:
-    """The state of a retention job that has begun, beside a ledger and the retention key."""
+    """The state of a started retention job, with a ledger and the retention key in the same folder."""
     (tmp_path / "ledger").mkdir()
     (tmp_path / "key").write_text(f"{SIGNING_KEY}\n")
     keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
@@ -116,7 +116,7 @@ def test_what_is_signed_names_who_answers_for_it(
     assert (RetentionState.pruned, RetentionState.erased) == ((), ())
     assert main([*hold, "--author", "jo"]) == 0
     assert "a case, by jo" in capsys.readouterr().out
-    # A plan is signed by nobody.
+    # A plan has no signature, so it needs no author.
     assert main(prune) == 0
 
 
@@ -130,7 +130,7 @@ def test_a_hold_says_what_it_is_about(state: str, capsys: Capture) -> None:
 def test_nothing_is_done_without_a_state(tmp_path: Path, prune: list[str], capsys: Capture) -> None:
     nowhere = str(tmp_path / "nowhere")
     assert main(["ledger", "hold", "list", "--state", nowhere]) == 2
-    assert not Path(nowhere).exists(), "nor is one made"
+    assert not Path(nowhere).exists(), "no state is created"
     Path(nowhere).mkdir()
     assert main([nowhere if argument.endswith("/state") else argument for argument in prune]) == 1
     assert "[keeping_state_missing]" in capsys.readouterr().err
@@ -225,7 +225,7 @@ def test_a_tenant_of_which_anything_stays_is_not_done(erase: list[str], capsys: 
     report = json.loads(capsys.readouterr().out)
     assert (report["exchanges"], report["stay"]) == (3, 1)
     assert main(of) == 1
-    assert RetentionState.erased[3] == ("acme", None), "how far that is, the core says"
+    assert RetentionState.erased[3] == ("acme", None), "the core determines the end"
     assert "  held: hold 1 touches records of it" in capsys.readouterr().out.splitlines()
 
 
@@ -242,7 +242,7 @@ def test_days_and_times_are_read_as_they_are_meant() -> None:
     assert arguments.days("180d") == 180
     assert arguments.parse_timestamp("1970-01-02") == DAY
     assert arguments.parse_timestamp("1970-01-02T01:00:00.000001+01:00") == DAY + 1
-    assert arguments.parse_inclusive_end("1970-01-02") == 2 * DAY - 1, "a day is meant whole"
+    assert arguments.parse_inclusive_end("1970-01-02") == 2 * DAY - 1, "a date includes the whole day"
     assert arguments.parse_inclusive_end("1970-W01-5") == 2 * DAY - 1
     assert arguments.parse_exclusive_end("1970-01-02") == 2 * DAY
     assert (
@@ -266,7 +266,7 @@ AUDITOR = Key("audit.example.com/demo")
 
 
 def auditors_state(folder: Path, *entries: dict[str, Any]) -> tuple[str, ...]:
-    """The options for the state of an auditor that has told these, in the double's notes."""
+    """The options for an auditor's state with these entries, in the double's notes."""
     tree, bundle = _core.Tree(), b""
     for entry in entries:
         line = json.dumps(entry).encode()

@@ -1,4 +1,4 @@
-"""Fetching a key set: what is believed, and what is not waited for. Every server here is on loopback."""
+"""Fetching a key set: rejected answers, and timeouts. All servers are on loopback."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_answer_of_the_largest_size_is_read() -> None:
 
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"])
 def test_an_answer_that_drips_is_given_up_in_time(start: bytes) -> None:
-    # Each byte comes well within the timeout of a single read: only a deadline for the whole ends it.
+    # Each byte arrives within the timeout of a single read, so only a total deadline ends the request.
     given_up = threading.Event()
 
     def respond(handler: Handler) -> None:

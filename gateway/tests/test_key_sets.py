@@ -1,4 +1,4 @@
-"""When key sets of issuers are fetched, and what stays when they cannot be. The clock is the test's own."""
+"""Times at which issuers' key sets are fetched, and the set that stays after a failure; with a test clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TWO_KEYS = key_set("a", "b")
 
 
 class Issuer:
-    """Key sets kept for one issuer; `now` is the clock, `answer` what a fetch gets."""
+    """One issuer's key sets; `now` is the clock, `answer` is the result of a fetch."""
 
     def __init__(self, directory: ConfigDirectory) -> None:
         self.now = 1000.0
@@ -43,7 +43,7 @@ class Issuer:
         self.key_sets.apply_config(config)
 
     def source(self, source: str, *more: str) -> None:
-        """Writes where the issuer's keys are."""
+        """Writes the location of the issuer's keys."""
         text = self.directory.file.read_text().partition("jwt:")[0]
         entries = [f"{{issuer: {ISSUER}, audiences: [a], {source}}}", *more]
         self.directory.file.write_text(text + f"jwt: {{issuers: [{', '.join(entries)}]}}\n")
@@ -56,7 +56,7 @@ class Issuer:
         return self.answer
 
     async def at(self, now: float) -> None:
-        """Lets one tick happen at a time, and everything that it begins."""
+        """Runs one tick at `now`, and waits for everything that it starts."""
         self.now = now
         self.key_sets.tick()
         await self.key_sets.wait_until_idle(PATIENCE_SECONDS)

@@ -40,5 +40,5 @@ def test_the_reference_lists_each_limit() -> None:
 
 
 def policy(kind: LimitKind) -> str:
-    """The limit in a `ratelimit` field."""
+    """The limit's name in a `ratelimit` field."""
     return kind.quantity if kind.period in ("minute", "now") else f"{kind.quantity}-{kind.period}"

@@ -1,4 +1,4 @@
-"""What tenants have used of their limits, as Prometheus text."""
+"""Tenants' usage of their limits, as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def asked(document: Any) -> str:
 def test_every_limit_of_which_something_is_used_has_what_is_used_and_allowed_in_its_own_unit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A row of the table is all that a new kind needs.
+    # A new kind needs only a row in the table.
     new = LimitKind("a_kind_to_come", "a_kind_to_come", "a_kind_to_come_exceeded", "requests", "day")
     monkeypatch.setattr(limit_metrics, "LIMIT_KINDS", (*LIMIT_KINDS, new))
     tenant = 'team/"a"'
@@ -97,7 +97,7 @@ def test_a_core_that_waits_for_its_volume_does_not_hold_up_the_other_metrics(
     assert first == second == {("limits_read",): 0}
     assert third["limits_read",] == 1
     assert ("limit_used", 'team/"a"', "requestsPerMinute") in third
-    assert len(calls) == 2, "the core is asked once at a time"
+    assert len(calls) == 2, "only one call to the core runs at a time"
 
 
 @pytest.mark.parametrize("is_finished", [True, False], ids=["finished between scrapes", "still running"])

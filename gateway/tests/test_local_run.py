@@ -1,4 +1,4 @@
-"""`quickstart --start`: how it ends when it is stopped."""
+"""`quickstart --start`: its reaction to a stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAIT = "; print(flush=True); signal.pause()"
 
 
 def stop_during_start(folder: Path, program: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Returns the exit code when a signal comes before the worker, which runs `program`, is ready."""
+    """Returns the exit code after a signal before the worker, which runs `program`, is ready."""
 
     def start_child(*_: Any) -> ChildProcess:
         log = folder / LOGS_FOLDER / "worker.log"

@@ -1,4 +1,4 @@
-"""Lines of a process's log, as text and as JSON."""
+"""A process's log lines, as text and as JSON."""
 
 from __future__ import annotations
 

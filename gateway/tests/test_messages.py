@@ -1,4 +1,4 @@
-"""A hundred wrong invocations and configurations: `messages/` has what is printed for each, to be reviewed.
+"""A hundred wrong invocations and configurations; `messages/` contains the output of each for review.
 
 PROOFGATE_UPDATE_GOLDEN=1 pytest gateway/tests/test_messages.py      # writes both files
 """
@@ -20,7 +20,7 @@ from proofgate.cli import main
 GOLDEN = Path(__file__).parent / "messages"
 KEY = "--key vkey"
 
-#: Arguments of `proofgate`, in a folder with a configuration, a verifying key, and other files.
+#: Arguments of `proofgate`, run in a folder with a configuration, a verifying key, and other files.
 INVOCATIONS = (
     "",
     "nothing",
@@ -98,7 +98,7 @@ INVOCATIONS = (
     "audit run",
 )
 
-#: Changes to the configuration of the tests: what is replaced, and by what.
+#: Changes to the tests' configuration: the old text and the new text.
 CONFIGURATIONS = (
     ("listen: 127.0.0.1:0", "listen: 8080"),
     ("listen: 127.0.0.1:0", "listen: ::1:8080"),
@@ -166,14 +166,14 @@ def here(config_directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def printed(arguments: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What an invocation prints and returns."""
+    """The output and the exit code of an invocation."""
     try:
         code: object = main(shlex.split(arguments))
     except SystemExit as ended:
         code = ended.code
     out, err = capsys.readouterr()
     text = f"{out}{err}".replace(str(folder), "DIR")
-    # It covers the name of the folder.
+    # The digest depends on the folder's name.
     text = re.sub(r"(?<=digest )[0-9a-f]{64}", "DIGEST", text)
     return f"{text}exit code {code}\n"
 
@@ -213,5 +213,5 @@ def test_a_wrong_configuration_says_what_is_wrong_and_where(
 
 
 if sys.version_info >= (3, 12):
-    # argparse words its messages by the release of Python.
+    # argparse's messages differ between releases of Python.
     pytestmark = pytest.mark.skip("messages/ was written with Python 3.11")

@@ -1,4 +1,4 @@
-"""Mirrors of what an auditor has accepted: what is brought there, in which order, and what is never done."""
+"""Mirrors of evidence that an auditor has accepted: files, order of uploads, and forbidden operations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOGS = [f"01M89PCZT1JE2K4A4FYY15YK{number:02d}" for number in range(10, 14)]
 
 
 class Auditor:
-    """An auditor that has accepted what a test says."""
+    """An auditor with the test's accepted logs."""
 
     def __init__(self) -> None:
         self.entries: list[dict[str, Any]] = []
@@ -152,7 +152,7 @@ def test_a_log_that_does_not_verify_is_found_and_does_not_hold_up_the_next(
     assert codes(mirror) == ["mirror_unverified"]
     assert "it was changed" in mirror.findings()[0]["message"]
     assert os.listdir(tmp_path / "mirror" / "ledger" / "0") == [LOGS[1]]  # noqa: PTH208
-    # It is evidence: another life knows it too.
+    # The finding is evidence, so a restarted mirror still has it.
     assert codes(bring()) == ["mirror_unverified"]
 
 
@@ -332,7 +332,7 @@ def test_a_file_that_changes_after_it_was_verified_is_not_mirrored(
 
 
 class Failing:
-    """A mirror that takes so many pieces."""
+    """A mirror that accepts only `takes` pieces."""
 
     name = "failing"
 
@@ -428,7 +428,7 @@ def test_of_a_log_that_was_removed_what_stays_of_it_is_mirrored_beside_it(
     auditor.end(LOGS[0], "removed")
     mirror.run_once()
     there = files(tmp_path / "mirror")
-    assert f"ledger/0/{LOGS[0]}/00000000000000000000.seg" in there, "it stays until its lock ends"
+    assert f"ledger/0/{LOGS[0]}/00000000000000000000.seg" in there, "the segment stays until its lock ends"
     assert [name.rsplit("/", 1)[1] for name in there if name.startswith("removed/")] == [
         *("00000000000000000000.record", "00000000000000000000.tlog-proof", "checkpoint", "tombstone")
     ]
@@ -649,7 +649,7 @@ def test_the_memory_of_another_mirror_or_aggregate_log_is_not_taken(tmp_path: Pa
 
 
 def named(ledger: Path, name: str, text: str) -> None:
-    """Writes a segment whose records name a configuration."""
+    """Writes a segment whose records refer to a configuration."""
     (ledger / "0" / name / "00000000000000000000.seg").write_text(text)
 
 
@@ -692,7 +692,7 @@ def test_a_configuration_that_is_not_there_is_found_until_it_is(
     mirror.run_once()
     assert codes(mirror) == ["mirror_configuration_missing"]
     assert (tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "checkpoint").exists()
-    # It is looked for after another start, too.
+    # A restarted mirror also looks for it.
     again = bring()
     assert codes(again) == ["mirror_configuration_missing"]
     path.write_text("{}")

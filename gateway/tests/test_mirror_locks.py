@@ -1,4 +1,4 @@
-"""Object lock as it was asked for, and read back: what a store says that it keeps is not believed before."""
+"""Object lock: the mirror requests it, and trusts the store only after it has read the lock back."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ DAY = 86_400
 
 
 class Answer:
-    """An answer of a store."""
+    """A store's response."""
 
     def __init__(self, status: int, headers: Mapping[str, str] | None = None) -> None:
         self.status_code, self.headers, self.raw = status, dict(headers or {}), None
 
 
 class Store:
-    """A store that keeps what it is given, and a lock as far as `keeps` says."""
+    """A store that keeps every object, and the lock that `keeps` returns."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, str]] = {}
@@ -37,7 +37,7 @@ class Store:
         self.retained = 0
 
     def place(self, mode: str, seconds: float, written: float) -> None:
-        """Puts the piece there as somebody else would."""
+        """Stores the piece as another client would."""
         self.objects[KEY] = self._object(PIECE.length, base64.b64encode(PIECE.sha256).decode(), written)
         self._lock(KEY, mode, _text(time.time() + seconds))
 

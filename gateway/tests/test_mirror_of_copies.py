@@ -1,4 +1,4 @@
-"""Mirrors of workers' logs, of which an auditor has copies: what waits, is missing, or stays copied."""
+"""Mirrors of workers' logs through the auditor's copies: logs that wait, are missing, or stay copied."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from proofgate.replica import replica, workers
 from proofgate.replica.log_copy import LogCopy
 from proofgate.replica.replica import Replica
 
-#: More logs of the shard, each of a day of its own.
+#: More logs of the shard, each from another day.
 DAYS = ["01J893T0000000000000000000", "01J8F3T0000000000000000000", "01J9F3T0000000000000000000"]
 CONFIGURATION = hashlib.sha256(b"{}").hexdigest()
 
 
 class Auditor(AnyAuditor):
-    """An auditor of the logs that a test writes."""
+    """An auditor of the test's logs."""
 
     def verifying_keys(self) -> tuple[str, str]:
         return "proofgate.dev/ns/audit+1a2b3c4d+cHVi", VKEY
@@ -47,7 +47,7 @@ class Auditor(AnyAuditor):
 
 
 class World:
-    """A worker, the copies of its logs, and a mirror of those."""
+    """A worker, the copies of its logs, and a mirror of the copies."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class World:
         self.start()
 
     def start(self, **changes: Any) -> None:
-        """Another life of the auditor, with what the one before left on its volume."""
+        """Restarts the auditor with the files on its volume."""
         keys, options = (VKEY, RETENTION_KEY.verifying), {"reserve": 0} | changes
         self.copies = Replica(
             self.folder / "replica", keys, lambda: self.listed, lambda _: self.worker, **options
@@ -78,7 +78,7 @@ class World:
         return made
 
     def log(self, name: str, exchanges: int = 3, *, sealed: bool = True, at: int = NOON) -> Log:
-        """A log at the worker, which the auditor has accepted."""
+        """A worker's log that the auditor has accepted."""
         made = Log(self.folder / "worker", name, config=CONFIGURATION)
         for number in range(exchanges):
             made.exchange(number, at + number)
@@ -154,7 +154,7 @@ def test_a_log_whose_worker_was_scaled_away_before_it_was_copied_waits_for_its_r
     [found] = world.mirror.findings()
     assert found["code"] == "mirror_lags"
     assert "the worker of shard 0 was removed by a scale-down" in found["message"]
-    # It waits over restarts, too.
+    # It also waits after a restart.
     world.start()
     world.step(2)
     assert world.there() == []
@@ -174,7 +174,7 @@ def test_a_log_that_its_worker_no_longer_holds_and_that_was_not_copied_is_missin
     assert "its worker no longer holds the log" in found["message"]
     assert world.there() == [DAYS[1]]
     assert world.mirror.lag_seconds() == 0
-    # It is evidence: another life knows it too.
+    # The finding is evidence, so a restarted mirror still has it.
     world.start()
     assert codes(world.mirror) == ["mirror_log_missing"]
 
@@ -226,7 +226,7 @@ def test_a_log_that_is_away_for_a_moment_is_not_missing(world: World) -> None:
 
 def test_a_log_that_is_copied_is_mirrored_though_its_worker_has_gone_since(world: World) -> None:
     world.log(FIRST)
-    # Nobody knows yet that it has ended, but that its last record says so.
+    # The auditor has not reported the end yet, but the last record is a seal.
     world.step()
     world.listed.clear()
     world.auditor.ended(world.logs[0])
@@ -258,7 +258,7 @@ def test_a_copy_is_not_removed_before_each_mirror_has_its_log(world: World) -> N
     failing.takes = 99
     world.step(3)
     assert (world.there(), world.copied()) == (DAYS, DAYS[1:])
-    # Neither is it copied again.
+    # The removed log is also not copied again.
     world.start(keep_days=1)
     world.step(3)
     assert (world.copied(), world.mirror.findings()) == (DAYS[1:], [])
@@ -331,7 +331,7 @@ def test_a_copy_that_does_not_verify_is_made_again_before_anything_is_said_of_th
     monkeypatch.setattr(_core, "fsck_pinned", counted)
     world.step(5)
     assert (world.there(), world.mirror.findings()) == ([], [])
-    assert len(read) == 1, "the same copy is not read again and again"
+    assert len(read) == 1, "the same copy is read only once"
     monkeypatch.setattr(replica, "_REBUILD_DELAY_SECONDS", 0.0)
     world.step(3)
     assert (world.there(), world.mirror.findings()) == ([FIRST], [])
@@ -397,7 +397,7 @@ def test_an_auditor_that_is_killed_at_any_write_mirrors_all_of_its_copies_after_
                 assert path.read_bytes() == (log.directory / path.name).read_bytes()
         if not killing.dead:
             break
-    assert 20 < last < 199, "it was killed at each write"
+    assert 20 < last < 199, "the auditor was killed at each write"
 
 
 def test_a_log_that_was_removed_is_in_a_mirror_once_what_stays_of_it_is(world: World) -> None:

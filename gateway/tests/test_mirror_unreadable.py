@@ -1,4 +1,4 @@
-"""Logs that cannot be read while they are to be mirrored: which are waited for, and which are found."""
+"""Logs that cannot be read for a mirror: some are retried, some become findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def not_a_file(directory: str, *_: object) -> Any:
 
 
 def cannot(fail: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """Verifies logs, apart from some."""
+    """Returns a verification that fails for the named logs."""
     verified = _core.fsck_pinned
     return lambda place, *more: (fail if place.endswith(names) else verified)(place, *more)
 
@@ -51,7 +51,7 @@ def test_a_log_that_stays_unreadable_where_others_are_read_is_found_and_waited_f
     assert LOGS[0] in mirror.findings()[0]["message"]
     assert os.listdir(tmp_path / "mirror" / "ledger" / "0") == [LOGS[1]]  # noqa: PTH208
     assert (mirror.lag_seconds(), mirror.totals.failures) == (0, {})
-    # It is evidence: another life knows it too.
+    # The finding is evidence, so a restarted mirror still has it.
     assert codes(bring()) == ["mirror_unverified"]
 
 

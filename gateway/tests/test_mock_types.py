@@ -1,4 +1,4 @@
-"""What the stand-in upstream says is what the providers' own packages say that their APIs say."""
+"""The mock upstream's answers have the types that the providers' own packages publish."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMA: dict[str, Any] = {
     "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
 }
 PNG = "iVBORw0KGgo="
-#: What each dialect's request is made of: a text, tools, a schema for the answer, a picture.
+#: The parts of each dialect's requests: a text, tools, a response schema, a picture.
 CHAT: dict[str, Any] = {
     "text": lambda text: {"messages": [{"role": "user", "content": text}]},
     "tools": {"tools": [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}]},
@@ -80,7 +80,7 @@ GEMINI: dict[str, Any] = {
     "schema": {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}},
     "picture": {"contents": [{"parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}]},
 }
-#: No package that fits beside the others has types of its answers: e2e/worker/bedrock_goldens.json has them.
+#: No package compatible with the others has these response types; e2e/worker/bedrock_goldens.json has them.
 CONVERSE: dict[str, Any] = {
     "text": lambda text: {"messages": [{"role": "user", "content": [{"text": text}]}]},
     "tools": {"toolConfig": {"tools": [{"toolSpec": {"name": "look", "inputSchema": {"json": SCHEMA}}}]}},
@@ -103,7 +103,7 @@ STREAM = "/v1beta/models/m%2F1:streamGenerateContent?alt=sse"
 PUBLISHERS = "/v1/projects/p/locations/europe-west1/publishers"
 GOOGLE = f"{PUBLISHERS}/google/models/m%2F1"
 CLAUDE = f"{PUBLISHERS}/anthropic/models/m%2F1"
-#: Of each dialect: its path, that of its streams, the parts of its requests, the types of answer and event.
+#: For each dialect: path, path of streams, parts of requests, types of response and event.
 DIALECTS: dict[str, tuple[str, str, dict[str, Any], Any, Any]] = {
     "chat": ("/v1/chat/completions", "/v1/chat/completions", CHAT, ChatCompletion, ChatCompletionChunk),
     "responses": ("/v1/responses", "/v1/responses", RESPONSES, Response, ResponseStreamEvent),
@@ -145,11 +145,11 @@ def exchange(target: str, request: dict[str, Any]) -> Any:
 
 
 def documents(events: list[bytes]) -> Iterator[str]:
-    """The data of the events, but for those that are no documents of their API."""
+    """Yields the events' data, except data that is no document of the API."""
     for event in events:
         lines = event.decode().splitlines()
         data = next(line.removeprefix("data: ") for line in lines if line.startswith("data: "))
-        # No package has a type for the end of a stream and for a ping: their clients pass over both.
+        # No package has a type for the end of a stream or for a ping, because clients skip both.
         if data not in ("[DONE]", '{"type":"ping"}'):
             yield data
 
@@ -193,7 +193,7 @@ def test_the_endpoints_without_streams_and_text_completions_have_the_published_t
         TypeAdapter(answer).validate_json(exchange(target, request).completion())
     for document in documents(exchange("/v1/completions", {"prompt": "hi", "stream": True}).events()):
         event = json.loads(document)
-        # As the API answers; the published type knows no chunk before the last.
+        # Real chunks before the last have no finish reason, but the published type requires one.
         event["choices"][0]["finish_reason"] = event["choices"][0]["finish_reason"] or "stop"
         Completion.model_validate(event)
 
@@ -207,7 +207,7 @@ def test_every_event_of_a_stream_of_images_or_speech_has_the_published_type() ->
     *deltas, done = map(
         json.loads, documents(exchange("/v1/audio/speech", {"input": "hi", "stream_format": "sse"}).events())
     )
-    # openai has no types for these: as the API reference has them.
+    # openai has no types for these events, so the test follows the API reference.
     assert all(delta.keys() == {"type", "audio"} for delta in deltas)
     assert done["type"] == "speech.audio.done"
     assert done["usage"].keys() == {"input_tokens", "output_tokens", "total_tokens"}

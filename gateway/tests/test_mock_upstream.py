@@ -1,4 +1,4 @@
-"""The stand-in upstream, mostly through the official OpenAI client: it must be what that client expects."""
+"""The mock upstream, mostly through the official OpenAI client, whose expectations it must meet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ API_KEY = "sk-upstream"
 
 
 class Mock:
-    """A running stand-in with an OpenAI client that does not retry."""
+    """A running mock with an OpenAI client that does not retry."""
 
     def __init__(self, url: str) -> None:
         self.url = url

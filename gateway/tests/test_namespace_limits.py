@@ -1,4 +1,4 @@
-"""What the tenants of one namespace share, as the worker's configuration says it to the core."""
+"""The limits that a namespace's tenants share, in the configuration that the worker gives to the core."""
 
 from __future__ import annotations
 

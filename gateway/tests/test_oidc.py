@@ -1,4 +1,4 @@
-"""Sign-in with an OpenID provider: a conforming one signs in, and whatever is not in order does not."""
+"""Sign-in with an OpenID provider: a conforming provider succeeds, and any deviation is refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GROUPS = {"officers": {"all": True}, "acme-team": {"tenant": "acme"}}
 
 @dataclass
 class Provider:
-    """A small conforming provider; `claims` and the others change what it answers."""
+    """A small conforming provider; `claims` and other fields change its answers."""
 
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
     url: str = ""
@@ -54,7 +54,7 @@ class Provider:
     token_requests: list[dict[str, str]] = field(default_factory=list)
 
     def authorize(self, url: str) -> str:
-        """What it does with a browser that is sent to it: the URL that it sends it back to."""
+        """Handles a browser's request, and returns the URL of the redirect."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         assert (asked["response_type"], asked["client_id"]) == ("code", CLIENT)
         assert asked["code_challenge_method"] == "S256"
@@ -333,7 +333,7 @@ def test_another_browsers_answer_signs_nobody_in(signing: Signing) -> None:
     assert code_of(signing.come_back(own + "&iss=https://other.example")) == "issuer_differs"
     assert code_of(signing.come_back(own + "&error=access_denied")) == "provider_refused"
     assert signing.come_back(own).status_code == 303
-    # A code is good once.
+    # A code can be used only once.
     assert code_of(signing.come_back(own)) == "state_differs"
 
 

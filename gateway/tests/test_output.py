@@ -14,7 +14,7 @@ from proofgate.cli import all_parsers, main
 from proofgate.exit_codes import ExitCode
 
 Capture = pytest.CaptureFixture[str]
-#: Commands that print data; all have the three forms.
+#: The commands that print data, each in all three formats.
 PRINT_DATA = (
     *("validate", "status", "verify", "ledger fsck", "ledger replay", "ledger prune", "ledger erase"),
     *("ledger shred", "ledger retention", "policy rules", "keys show", "gateway prices", "audit run"),

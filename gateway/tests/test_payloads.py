@@ -1,4 +1,4 @@
-"""Stored payloads: what a configuration may ask for, what the core gets of it, and what is shown of one."""
+"""Stored payloads: the configuration, the core's settings, and the display of a payload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = "  signingKeyFile: signing-key\n"
 
 
 def ask(directory: ConfigDirectory, section: str, *, keys: bool = True) -> None:
-    """Writes `ledger.payloads`, and where the shred keys are."""
+    """Writes `ledger.payloads`, and the path of the shred keys."""
     if keys:
         folder = directory.path / "shred-keys"
         folder.mkdir()
@@ -129,5 +129,5 @@ def test_a_body_is_shown_or_it_is_said_why_not(
     assert shown(capfd, "--request", "--out", str(out))[0] == 0
     assert out.read_bytes() == b"what was asked"
     assert out.stat().st_mode & 0o777 == 0o600
-    assert shown(capfd, "--request", "--out", str(out))[0] == 2, "what is there is not written over"
+    assert shown(capfd, "--request", "--out", str(out))[0] == 2, "an existing file is not overwritten"
     assert shown(capfd, "--out", str(out))[0] == 2

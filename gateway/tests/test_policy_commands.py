@@ -1,4 +1,4 @@
-"""`proofgate policy`: what its commands print, and their exit codes."""
+"""`proofgate policy`: the output of its commands, and their exit codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ policy:
 
 @pytest.fixture
 def directory(config_directory: ConfigDirectory) -> ConfigDirectory:
-    """A configuration with rules, and without the secrets that it names."""
+    """A configuration with rules, but without the secrets that it refers to."""
     config_directory.append(RULES)
     for name in ("signing-key", "openai-key", "admin-token", "globex-keys"):
         (config_directory.path / name).unlink()

@@ -1,4 +1,4 @@
-"""Policies in the configuration: what is refused, what the core is told, and what is loaded."""
+"""Policies in the configuration: refusals, the core's settings, and loaded code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = "policies: [{name: words, factory: 'policies_under_test:words', paramete
 
 
 class AskedWorker(Worker):
-    """Its policies are asked by a test: see `PolicyQueue.ask`."""
+    """A worker whose policies receive the test's requests: see `PolicyQueue.ask`."""
 
     def __init__(self, config_json: str) -> None:
         super().__init__(config_json)
@@ -108,7 +108,7 @@ def test_a_reload_loads_what_is_new_and_keeps_what_stays(config_directory: Confi
         assert after["other"] is before["other"]
         assert after["words"] is not before["words"]
         assert after["words"].ask("silver")["silver"][0] == "deny"
-        # Exchanges that began before still ask the policy of then.
+        # Exchanges that started earlier still use the earlier policy.
         assert before["words"].ask("gold")["gold"][0] == "deny"
         assert sorted(entry["state"] for entry in policies.status()) == ["running", "running"]
         policies.close(PATIENCE_SECONDS)

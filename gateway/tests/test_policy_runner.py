@@ -1,4 +1,4 @@
-"""A policy's thread: one verdict for each request, whatever the policy does."""
+"""A policy's thread returns one verdict for each request, whatever the policy does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports over the auditor's port: what a filter shows its reader, recorded and never cut silently."""
+"""Exports on the auditor's port: a filter's results are recorded, and never truncated silently."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def url(folder: Path, signer: tuple[str, str]) -> Iterator[str]:
 
 @dataclass
 class Held:
-    """Exports that a test holds up."""
+    """Exports that wait for the test."""
 
     begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     go_on: threading.Event = field(default_factory=threading.Event)
     pool: ThreadPoolExecutor | None = None
 
     def start(self, url: str, key: str) -> Future[httpx.Response]:
-        """Begins an export of columns, which waits."""
+        """Starts a CSV export, which waits."""
         assert self.pool is not None
         future = self.pool.submit(get, url, key, format="csv")
         assert self.begun.acquire(timeout=PATIENCE_SECONDS)
@@ -149,7 +149,7 @@ def test_what_is_too_large_is_cut_to_the_newest_and_says_so_in_the_answer_and_th
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    """Exports of columns that begin, and continue when a test lets them."""
+    """Makes CSV exports wait until the test continues them."""
     held = Held()
     write = row_formatting.csv_header
 

@@ -1,4 +1,4 @@
-"""Prices: what a configuration may say of them, and what `proofgate gateway prices` lists."""
+"""Prices: valid configurations, and the list of `proofgate gateway prices`."""
 
 from __future__ import annotations
 

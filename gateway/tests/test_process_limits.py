@@ -1,4 +1,4 @@
-"""What a worker's process may have of the system, against what its configuration promises."""
+"""The system's limits for a worker's process, compared with its configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proofgate import process_limits
 from proofgate.config import load
 from proofgate.process_limits import Capacity, read_capacities
 
-# A range of 20,001 ports, and a machine of 16 GiB.
+# A machine with 20,001 ports and 16 GiB of memory.
 MACHINE = {
     "root/proc/sys/net/ipv4/ip_local_port_range": "40000\t60000\n",
     "root/proc/meminfo": "MemTotal:       16777216 kB\nMemFree:        1 kB\n",

@@ -1,4 +1,4 @@
-"""Which build runs and what its process uses, as Prometheus' own clients name it."""
+"""Metrics of the build and of the process, with the names of Prometheus' own clients."""
 
 from __future__ import annotations
 

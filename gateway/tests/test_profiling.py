@@ -1,4 +1,4 @@
-"""Stage profiling: who may turn it on, and that it is off again afterwards."""
+"""Stage profiling: permission to turn it on, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of a long command: a terminal has it, and nothing else."""
+"""The progress line of a long command is only written to a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proofgate import progress
 
 
 class Terminal(io.StringIO):
-    """A terminal that says when something was written."""
+    """A terminal that signals a write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ def test_a_terminal_sees_how_far_it_is_and_nothing_of_it_afterwards(monkeypatch:
         assert terminal.written.wait(60)
     lines = terminal.getvalue().split("\r")
     assert lines[1].startswith("proofgate: indexing: 12 records, ")
-    # The line is blank at the end, and the cursor at its beginning.
+    # At the end, the line is blank and the cursor is at its start.
     assert lines[-2].strip() == lines[-1] == ""
 
 

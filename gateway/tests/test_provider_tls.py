@@ -1,4 +1,4 @@
-"""TLS to providers: what of it reaches the core, and what a mistake in it costs."""
+"""TLS to providers: the settings that reach the core, and the effects of errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_client_certificate_and_its_key_reach_the_core_and_the_key_nothing_els
     changed = load(config_directory.file)
     assert changed.digest() == digest
     assert changed != config
-    assert {certificate, key} <= set(config.files), "they are watched"
+    assert {certificate, key} <= set(config.files), "the certificate and key files are watched"
 
 
 @pytest.mark.parametrize(

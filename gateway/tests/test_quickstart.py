@@ -1,4 +1,4 @@
-"""`proofgate quickstart`: what it makes, whom it lets read it, and what it refuses."""
+"""`proofgate quickstart`: its files, their permissions, and its refusals."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_what_is_commented_out_can_be_used_as_it_stands(folder: Path) -> None:
     file = folder / "gateway.yaml"
     told = re.sub(r"(?m)^( *)#(?! )", r"\1", file.read_text())
     assert len(yaml.safe_load(told)) == len(yaml.safe_load(file.read_text())) + len(("tls",))
-    # Certificates are the reader's to bring.
+    # The reader must supply certificates, so this section is removed.
     file.write_text(re.sub(r"(?m)^tls: .*\n", "", told))
     assert load(file).settings.tenants[0].limits.concurrency == 8
 

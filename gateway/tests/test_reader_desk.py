@@ -1,5 +1,5 @@
-"""The reader's desk when somebody is unkind to it: one reader costs no other its answers, failed sign-ins are
-recorded, keys expire, and who reads by hand leaves a line in the same access log."""
+"""The reader's desk under misuse: readers do not block each other, failed sign-ins are recorded, keys expire,
+and local commands write to the same access log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from proofgate.index.row_formatting import csv_line
 pytestmark = pytest.mark.usefixtures("fake_payloads", "fake_auditor")
 
 Capture = pytest.CaptureFixture[str]
-#: Room for some thirty lines of each reader in the tests.
+#: Space for about thirty lines of each reader.
 SMALL = 32 << 10
 
 
@@ -100,7 +100,7 @@ def test_people_of_one_name_have_a_part_of_the_access_log_each() -> None:
     ]
     holders = [access_log_quota.owner_for_reader(person) for person in people]
     assert len(set(holders)) == len(people)
-    # The lines show the same after a restart.
+    # After a restart, the lines still show the owner.
     assert [
         access_log_quota.line_owner(encode_entry(ReaderPort._entry(person) | {"asked": {}}))
         for person in people
@@ -130,7 +130,7 @@ def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
         first = islice(as_completed(acmes, PATIENCE_SECONDS), 4 - query_limiter.MAX_PER_READER)
         assert [code_of(one.result()) for one in first] == [(503, "busy")] * 2
         globexs = pool.submit(ask, url, GLOBEX)
-        assert asked.acquire(timeout=PATIENCE_SECONDS), "another tenant has a place, too"
+        assert asked.acquire(timeout=PATIENCE_SECONDS), "another tenant still has a slot"
         assert ask(url, ALL)[0] == 200
         answered.set()
         assert globexs.result(PATIENCE_SECONDS)[0] == 200
@@ -235,7 +235,7 @@ def test_who_reads_an_index_by_hand_is_in_the_auditors_record(folder: Path, desk
     assert (exported["by_hand"], exported["asked"]["out"]) == ("export", out)
     assert listed["host"] == socket.gethostname()
     assert listed["user"]
-    # The auditor, which runs, has them in its tree, and goes on.
+    # The running auditor adds these lines to its tree, and continues.
     assert desk.access_log_head()[1] == before + 2
 
 
@@ -283,7 +283,7 @@ def test_what_is_read_by_hand_and_cannot_be_recorded_is_not_shown(
 
 @pytest.fixture
 def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """`payload show` of an answer that writes to the terminal."""
+    """The `payload show` command for a response with terminal control characters."""
     body = b"hi\x1b]0;owned\x07\x9b2J\r\n\xe2\x80\xaetext"
     stored = payloads_double.StoredExchange(response=body)
     monkeypatch.setattr(_core, "stored_payload", lambda *_: stored)
@@ -292,7 +292,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 class Terminal(io.TextIOWrapper):
-    """Standard output that says it is a terminal, or that it is none."""
+    """Standard output that reports to be a terminal or not."""
 
     def __init__(self, *, terminal: bool = True) -> None:
         super().__init__(io.BytesIO(), encoding="utf-8")

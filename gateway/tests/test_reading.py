@@ -1,4 +1,4 @@
-"""A worker's ledger folder over its admin port: evidence for whoever has the token, and nothing else."""
+"""A worker's ledger folder on its admin port: evidence for clients with the token, and nothing else."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ledger(tmp_path: Path) -> Path:
 
 
 class Port:
-    """The admin port of a worker of that ledger."""
+    """The admin port of a worker with this ledger."""
 
     def __init__(self, url: str, reading: LedgerReadRoutes) -> None:
         self.client = client_of(url)
@@ -176,7 +176,7 @@ def a_folder(place: Path) -> None:
 
 
 def a_socket(place: Path) -> None:
-    # The path of a socket is short.
+    # A socket's path must be short.
     above = os.open(place.parent, os.O_RDONLY)
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(f"/proc/self/fd/{above}/{place.name}")
@@ -217,7 +217,7 @@ def test_a_range_that_is_none_is_refused(port: Port, query: dict[str, int]) -> N
         (None, (401, "missing_token")),
         ("Basic x", (401, "missing_token")),
         (f"Bearer {auditor_token(ADMIN_TOKEN)}x", (403, "wrong_token")),
-        # Whoever drains workers does not read for that, and the other way round.
+        # The admin token cannot read evidence, and the auditor's token cannot drain workers.
         (f"Bearer {ADMIN_TOKEN}", (403, "wrong_token")),
     ],
 )
@@ -248,7 +248,7 @@ def test_no_more_than_a_few_read_at_a_time(port: Port, monkeypatch: pytest.Monke
         for _ in range(MAX_CONCURRENT_READS):
             assert entered.acquire(timeout=PATIENCE_SECONDS)
         assert code(port.file(SEGMENT)) == (503, "busy")
-        # Probes do not wait for them.
+        # Probes do not wait for these reads.
         assert port.client.get("/readyz").status_code == 200
         leave.set()
         assert [done.result().status_code for done in reading] == [200] * MAX_CONCURRENT_READS

@@ -1,4 +1,4 @@
-"""Receipts as they are asked for and read; what they prove is tested with the real core, in e2e/worker."""
+"""How receipts are requested and parsed; e2e/worker tests their proofs with the real core."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refusal(status: int, code: str) -> GatewayResponse:
 
 
 class Gateway:
-    """Gives answers in turn, and the last one for ever."""
+    """Returns the answers in order, and then repeats the last one."""
 
     def __init__(self, *answers: GatewayResponse) -> None:
         self.answers = list(answers)

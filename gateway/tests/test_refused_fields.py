@@ -1,4 +1,4 @@
-"""Static fields that a model of their provider is known to refuse."""
+"""Static fields that the provider is known to refuse for a model."""
 
 from __future__ import annotations
 

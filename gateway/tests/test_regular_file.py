@@ -1,4 +1,4 @@
-"""Files of a directory that others write."""
+"""Files of a directory that other users can write."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from proofgate.regular_file import open_regular, read_regular
 
 
 def bounded(work: object) -> object:
-    """What a call returns; it may not wait for ever."""
+    """Returns a call's result; fails if the call blocks."""
     assert callable(work)
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
     thread.join(PATIENCE_SECONDS)
-    assert found, "it waits for somebody"
+    assert found, "the call blocks"
     return found[0]
 
 

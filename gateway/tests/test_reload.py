@@ -1,4 +1,4 @@
-"""Hot reload: what is taken on, what is refused, and that the worker keeps what it had."""
+"""Hot reload: accepted and refused changes; after a refusal, the worker keeps its configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from proofgate.reload import Reloader, ReloadOutcome
 
 
 class Subject:
-    """A reloader with its worker, and the configurations that came into force."""
+    """A reloader with its worker, and the configurations that took effect."""
 
     def __init__(self, directory: ConfigDirectory, worker: Worker, reloader: Reloader) -> None:
         self.directory = directory
@@ -183,7 +183,7 @@ def test_what_the_core_refuses_leaves_the_worker_as_it_was(subject: Subject) -> 
 def test_a_key_that_is_taken_away_is_gone_also_while_the_configuration_is_refused(
     subject: Subject, defect: str
 ) -> None:
-    # The first is refused by the schema, the second by the core.
+    # The schema refuses the first defect, the core the second.
     subject.directory.write("jwks.json", '{"keys": 1}')
     subject.directory.append(defect)
     before = subject.reloader.config
@@ -199,7 +199,7 @@ def test_a_key_that_is_taken_away_is_gone_also_while_the_configuration_is_refuse
     status = subject.reloader.status()
     assert status["last_reload_error"] is not None
     assert status["config_digest"] == subject.core_digest
-    # The next look finds nothing new.
+    # The next check finds no changed file.
     assert current_digests(subject.reloader._files) == subject.reloader._files
     assert subject.reload().result == "refused"
     assert len(subject.applied) == 1
@@ -279,7 +279,7 @@ def test_the_event_loop_turns_while_a_configuration_is_read(
     async def scenario() -> ReloadOutcome:
         reloading = asyncio.create_task(subject.reloader.reload())
         assert await asyncio.to_thread(reading.wait, PATIENCE_SECONDS)
-        # This line runs, and so does a probe.
+        # While the reload waits, this line runs, so a probe could run too.
         assert not reloading.done()
         go_on.set()
         return await reloading
@@ -288,7 +288,7 @@ def test_the_event_loop_turns_while_a_configuration_is_read(
 
 
 def watched(subject: Subject, monkeypatch: pytest.MonkeyPatch, change: Callable[[], bool]) -> None:
-    """Runs `change` in a thread while the configuration is watched; it says whether it saw what it wanted."""
+    """Runs `change` in a thread while the configuration is watched; `change` returns whether it succeeded."""
     monkeypatch.setattr(reload, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(reload, "DEBOUNCE_SECONDS", 0.01)
 
@@ -313,7 +313,7 @@ def test_a_changed_file_is_noticed(subject: Subject, monkeypatch: pytest.MonkeyP
 def test_a_mount_that_is_swapped_by_its_symbolic_link_is_noticed(
     config_directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As the kubelet does it: ..data points to a dated directory, and is replaced in one rename.
+    # As the kubelet does it: ..data points to a dated directory, and one rename replaces the link.
     mount = config_directory.path / "mount"
     for date, owner in (("..1", "old"), ("..2", "new")):
         (mount / date).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What a replay counts, and with which rules it judges. The verdicts themselves are the core's."""
+"""A replay's counts, and the rules that it uses. The core computes the verdicts."""
 
 from __future__ import annotations
 

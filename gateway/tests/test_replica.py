@@ -1,5 +1,5 @@
-"""Copies of workers' logs: they hold what was accepted, whatever cuts the copying short, and no more than
-their workers do."""
+"""Copies of workers' logs contain exactly the accepted records that their workers hold, also after an
+interrupted copy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 class Worker:
-    """A worker that serves a ledger's folder; `fails_at` is the request, counted from now, that fails."""
+    """A worker that serves a ledger's folder; request number `fails_at` fails, counted from the last reset."""
 
     def __init__(self, ledger: Path) -> None:
         self._files = LedgerFiles(ledger)
@@ -78,7 +78,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def copies(root: Path, worker: Worker, **changes: Any) -> Replica:
-    """The copies of one worker's shard, on a volume that is not full."""
+    """The copies of one worker's shard, on a volume with free space."""
     keys = changes.pop("keys", (VKEY, RETENTION_KEY.verifying))
     return Replica(root, keys, lambda: {"0": "url"}, lambda _: worker, **{"reserve": 0, **changes})
 
@@ -88,7 +88,7 @@ def offered(*logs: Log) -> list[tuple[str, str]]:
 
 
 def verified(folder: Path, note: str) -> bool:
-    """Whether a folder holds all that a checkpoint covers."""
+    """Whether a folder contains all records that a checkpoint covers."""
     reader = _core.ExchangeReader(str(folder), note, VKEY)
     size = 0
     while (batch := reader.next()) is not None:
@@ -118,15 +118,15 @@ def test_a_copy_grows_with_its_log_and_holds_nothing_behind_the_accepted_checkpo
     assert verified(again.folder, newer)
     asked = worker.requests
     LogCopy(root, PLACE).copy_records(worker, len(log.records))
-    assert worker.requests == asked, "what is copied is not read again"
+    assert worker.requests == asked, "copied records are not read again"
 
 
 class KilledError(BaseException):
-    """The process is gone: nothing after this has an effect."""
+    """The process was killed: later calls have no effect."""
 
 
 class Killing:
-    """Ends a process at one of its writes; half of what it writes then is on the disk."""
+    """Kills a process at one of its writes, after half of the content is on disk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
         self._left, self.dead = last, False
@@ -181,7 +181,7 @@ def test_a_copy_that_was_killed_at_any_write_goes_on_and_is_whole(
         assert (place / "ledger" / PLACE / SEGMENT).read_bytes() == (log.directory / SEGMENT).read_bytes()
         if not killing.dead:
             break
-    assert 5 < last < 99, "it was killed at each write"
+    assert 5 < last < 99, "the process was killed at each write"
 
 
 def test_a_worker_that_breaks_off_at_any_request_is_read_on(
@@ -321,7 +321,9 @@ def test_copies_that_are_older_than_the_index_keeps_are_removed_once_sinks_have_
     again.read_counts = [lambda: sent]
     again.enqueue(offered(*logs))
     again.run_once()
-    assert sorted(path.name for path in (again.ledger / "0").iterdir()) == left, "it is not copied again"
+    assert sorted(path.name for path in (again.ledger / "0").iterdir()) == left, (
+        "a removed log is not copied again"
+    )
 
 
 def test_what_configurations_records_name_is_copied_and_nothing_that_differs_from_its_name(
@@ -340,7 +342,7 @@ def test_what_configurations_records_name_is_copied_and_nothing_that_differs_fro
     of.run_once()
     copied = of.ledger / "configurations" / f"{digest}.json"
     assert list(copied.parent.iterdir()) == [copied]
-    # As where the auditor was killed before it had them.
+    # The state of an auditor that was killed before it copied the configurations.
     copied.unlink()
     again = copies(root, Worker(ledger))
     again.enqueue(offered(log))
@@ -378,7 +380,7 @@ def test_every_copied_log_is_looked_for_at_its_worker_again_and_again(
     monkeypatch.setattr(LogCopy, "apply_removal", follow)
     for _ in range(3):
         of.run_once()
-    # Eight in a round, of eleven.
+    # Each round checks eight of the eleven logs.
     assert sorted(asked.count(f"0/{one.directory.name}") for one in logs) == [2] * 9 + [3] * 2
 
 

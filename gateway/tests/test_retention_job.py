@@ -1,4 +1,4 @@
-"""The command `retention`: what a plan makes of the state, and when nothing may go."""
+"""The command `retention`: the effect of a plan on the state, and conditions that prevent a removal."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def author(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who answers for what the commands sign."""
+    """Sets the author of signed statements."""
     monkeypatch.setenv(arguments.AUTHOR_VARIABLE, "officer")
 
 
 class Place:
-    """A ledger, a retention key, and a state that is not there yet."""
+    """A ledger, a retention key, and the path of a state that does not exist yet."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -53,7 +53,7 @@ class Place:
 
 
 def pruned() -> tuple[Any, ...]:
-    """What the core was asked for last."""
+    """The arguments of the last removal."""
     return RetentionState.pruned
 
 
@@ -79,7 +79,7 @@ def test_the_first_run_begins_and_a_state_that_is_lost_later_stops_everything(pl
     assert (code, report["result"], "known" in report) == (1, "keeping_state_missing", False)
     (place.folder / "state").rmdir()
     assert place.keep(known=0, retention=retention)[1]["result"] == "keeping_state_missing"
-    assert not (place.folder / "state").exists(), "nor is one made"
+    assert not (place.folder / "state").exists(), "no state is created"
     assert RetentionState.pruned == ()
 
 
@@ -136,7 +136,7 @@ def test_a_hold_is_brought_in_once_and_goes_only_when_the_plan_releases_it(place
     assert (code, report["holds"], report["outside"], report["outsideCount"]) == (0, 1, ["case"], 1)
     assert place.keep(known=1, holds=[CASE | {"released": "settled"}])[1]["holds"] == 0
     assert place.holds()[0]["released"]["reason"] == "settled"
-    # Whoever takes the word back holds again.
+    # A hold that is no longer marked as released applies again.
     assert place.keep(known=1, holds=[CASE])[1]["known"] == 2
 
 
@@ -159,7 +159,7 @@ def test_a_hold_that_would_be_another_one_holds_on_and_stops_everything(
     code, report = place.keep(known=1, holds=[CASE | other, fresh], retention=retention)
     assert (code, report["result"], report["changed"]) == (1, "hold_changed", ["case"])
     assert RetentionState.pruned == RetentionState.erased == ()
-    # What is to be held as well is held.
+    # The other hold of the plan is added nevertheless.
     assert [hold.get("released") for hold in place.holds()] == [None, None]
 
 
@@ -178,7 +178,7 @@ def test_tenants_are_erased_up_to_midnight_and_minimums_hold_for_all_of_it(
         True,
     )
     assert (report["removed"], report["removedNow"], report["erased"], report["erasedNow"]) == (3, 2, 6, 3)
-    # A hold is no failure.
+    # Logs that stay because of a hold are no failure.
     assert (code, report["result"], report["staying"]) == (0, "ok", {"held": 2})
 
 
@@ -213,7 +213,7 @@ def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
 def test_a_clock_that_is_far_ahead_of_the_ledger_removes_nothing_and_holds_all_the_same(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # 2016-07-30T23:54:10.259Z, as the specification has it.
+    # This ULID contains 2016-07-30T23:54:10.259Z, as in the specification.
     place.log.with_name("01ARZ3NDEKTSV4RRFFQ69G5FAV").mkdir()
     place.log.with_name("zzzzzzzzzzzzzzzzzzzzzzzzzz").mkdir()
     began, retention = arguments.parse_timestamp("2016-07-30T23:54:10.259Z"), {"maximumDays": 1}
@@ -309,7 +309,7 @@ def test_a_report_that_cannot_be_written_is_told(place: Place, capsys: Capture) 
     (place.folder / "report").unlink()
     (place.folder / "report").mkdir()
     with pytest.raises(IsADirectoryError):
-        place.keep(known=0)  # This test reads it, too.
+        place.keep(known=0)  # `keep` reads the report too, so it raises
     assert "report cannot be written" in capsys.readouterr().err
 
 

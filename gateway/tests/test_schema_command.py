@@ -1,4 +1,4 @@
-"""`proofgate gateway schema`: what an editor completes and checks a configuration file with."""
+"""`proofgate gateway schema`: the schema with which an editor completes and checks a configuration file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 @pytest.fixture
 def example() -> dict[str, Any]:
-    """The configuration of the README."""
+    """The README's configuration."""
     text = README.read_text().partition("## The configuration")[2]
     data: dict[str, Any] = parse_document(text.partition("```yaml\n")[2].partition("```")[0]).data
     return data

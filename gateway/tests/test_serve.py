@@ -1,4 +1,4 @@
-"""The life of a worker process, with real processes and real signals."""
+"""A worker process from start to exit, with real processes and signals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_threads_that_wait_for_proofs_yield_as_well(worker: Worker) -> None:
     assert HTTP.get(f"{worker.admin}/proof/nobody", headers=AUTHORIZED).status_code == 404
     python = [number for number, name in worker.threads() if not name.startswith("proofgate-")]
     assert len(python) >= 2
-    # Threads that the core starts for a while have no name of their own: they yield less, and yield.
+    # This includes short-lived threads of the core; their niceness is lower, but they yield too.
     assert {worker.nice(thread) for thread in python} <= {5, 19}
 
 

@@ -1,4 +1,4 @@
-"""What changes while a worker process runs: its configuration, the keys of issuers, profiling."""
+"""Changes while a worker's process runs: configuration, issuers' keys, profiling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def with_issuer(directory: ConfigDirectory, url: str) -> None:
 
 
 def logged(worker: Worker) -> str:
-    """Everything that the process wrote to standard error; ends it."""
+    """Stops the process, and returns its standard error."""
     worker.signal()
     _, error = worker.process.communicate(timeout=PATIENCE_SECONDS)
     assert worker.process.returncode == 0
@@ -42,7 +42,7 @@ def test_a_worker_starts_with_the_file_that_was_accepted_last_and_says_why_it_re
         assert status["last_reload_error"]["problems"][0]["code"] == "config_unknown_field"
         assert status["last_reload_error"]["problems"][0]["file"] == str(config_directory.file)
         assert status["config_file_digest"] == hashlib.sha256(accepted.read_bytes()).hexdigest()
-        # Once it is good again, it is taken on.
+        # A valid configuration is loaded again.
         config_directory.file.write_bytes(accepted.read_bytes() + b"# mended\n")
         assert eventually(lambda: worker.status()["last_reload_error"] is None)
 

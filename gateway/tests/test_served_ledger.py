@@ -1,5 +1,5 @@
-"""A ledger that workers serve, read from workers that break, stall and lie: none of it is taken for a word
-about what they hold."""
+"""A ledger that workers serve, read from workers that fail, stall and lie: the reader never treats such an
+answer as the worker's content."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Script = Callable[[socket.socket, int], None]
 
 @contextmanager
 def broken_worker(script: Script, look_seconds: float = 60) -> Iterator[WorkerFiles]:
-    """A worker that answers each request, by its number, as the script does."""
+    """A worker whose answer to each request, by number, comes from the script."""
     listener = socket.create_server(("127.0.0.1", 0))
     stop = threading.Event()
 
@@ -104,7 +104,7 @@ def breaks_off(connection: socket.socket, _number: int) -> None:
 
 
 def resets(connection: socket.socket, _number: int) -> None:
-    # With this the connection is reset, not ended.
+    # This option makes close() reset the connection.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     connection.close()
 
@@ -272,7 +272,7 @@ def test_a_list_of_workers_that_is_none_is_refused(tmp_path: Path, text: str) ->
 
 
 class Folders:
-    """Workers that answer as they should, each with a folder, and the list of them."""
+    """Correct workers with a folder each, and the list of them."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.folders = [tmp_path / str(shard) for shard in range(2)]
@@ -291,7 +291,7 @@ class Folders:
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folders]:
-    # All of them answer, or refuse at once: on a busy machine that takes its time.
+    # All of these workers answer or refuse quickly, but a busy machine may need longer.
     monkeypatch.setattr(worker_files, "CONNECT_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr(worker_files, "RESPONSE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr(served_module, "_LISTING_TIMEOUT_SECONDS", PATIENCE_SECONDS)
@@ -325,7 +325,7 @@ def test_the_folders_of_all_workers_are_one_tree(folders: Folders) -> None:
     assert ledger.list("ledger/1") == [LOG]
     assert ledger.list(f"ledger/0/{LOG}") == [SEGMENT, "checkpoint"]
     assert ledger.open(f"ledger/1/{LOG}/checkpoint") == (4, b"of 1")
-    # Of a segment that is still empty nothing is kept: it may be written a moment later.
+    # The content of an empty segment is not cached, because records may be written shortly after.
     assert ledger.open(f"ledger/1/{LOG}/{SEGMENT}") == (200, b"")
     assert ledger.read(f"ledger/1/{LOG}/{SEGMENT}", 150, 100) == bytes(50)
     for path in (f"ledger/1/{LOG}/tombstone", f"ledger/1/{OTHER}/checkpoint"):
@@ -378,7 +378,7 @@ def test_a_worker_that_fails_in_the_middle_is_asked_no_more_and_counts_as_away(
             with pytest.raises(WorkerError, match="it broke"):
                 ledger.open(f"ledger/0/{LOG}/checkpoint")
     assert len(asked) == 1
-    # It is left alone for a moment, and one that answers then is read, and told until a look at it has ended.
+    # The worker is not asked for a while; then it can be read, and the error stays until a pass has completed.
     assert reach(ledger)["0"]["answers"] is False
     monkeypatch.setattr(served_module._Worker, "is_due", lambda self: self.asked is None)
     assert "it broke" in reach(ledger)["0"]["failing"]

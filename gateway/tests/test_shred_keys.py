@@ -1,4 +1,4 @@
-"""Tenants' shred keys: how a configuration names them, and the commands that make and destroy them."""
+"""Tenants' shred keys: their place in a configuration, and the commands that create and destroy them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def key_id(byte: int) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of keys: two of acme, the newer first, and one of globex."""
+    """A folder of keys: two of acme, newest first, and one of globex."""
     path = tmp_path / "shred-keys"
     path.mkdir()
     (path / "acme").write_text(line(2) + line(1))
@@ -102,8 +102,8 @@ def test_another_key_is_another_configuration_that_needs_no_restart_and_is_notic
     after = load(configured.file)
     assert after != before
     assert not needs_restart(before, after)
-    assert after.digest() == before.digest(), "which key it is, admissions say"
-    # As a mount of Kubernetes changes: by the target of one link.
+    assert after.digest() == before.digest(), "the key is recorded in admissions, not in the digest"
+    # A Kubernetes mount changes by the target of one link.
     for target in ("..1", "..2"):
         (folder / target).mkdir()
         (folder / "..data").unlink(missing_ok=True)
@@ -216,12 +216,12 @@ def test_a_file_that_its_owner_could_not_read_any_more_is_not_replaced(
     assert "kubectl" in shown.out
     assert (folder / "acme").read_text() == before
     assert sorted(path.name for path in folder.iterdir()) == ["acme", "globex"]
-    # Of a new file, it may be the worker's user who makes it.
+    # The worker's user may be the one who creates a new file.
     assert main(["ledger", "shred-keys", "rotate", str(folder), "initech"]) == 0
 
 
 def as_root_sees_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Has the file of acme, and the folder, belong to somebody else."""
+    """Makes the file of acme and the folder belong to other users."""
     look = os.fstat
     owners = {(folder / "acme").stat().st_ino: (7001, 8001), folder.stat().st_ino: (7002, 8002)}
 
@@ -243,7 +243,7 @@ def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
         monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(secret)))
         assert main(["ledger", "shred-keys", *arguments]) == 0
         changed = json.loads(capsys.readouterr().out)
-        assert changed | {"data": data} == secret, "nothing else of it"
+        assert changed | {"data": data} == secret, "all other fields stay"
         return {name: base64.b64decode(entry).decode() for name, entry in changed["data"].items()}
 
     assert passed("drop", "-", "acme", "--key", key_id(2)) == {"acme": line(1)}
@@ -257,7 +257,7 @@ def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
 
 @pytest.fixture
 def shred(tmp_path: Path) -> list[str]:
-    """The command for a retention job that has begun, beside two ledgers and the retention key."""
+    """The command for a started retention job, with two ledgers and the retention key in the same folder."""
     (tmp_path / "key").write_text(f"{SIGNING_KEY}\n")
     for name in ("ledger", "other"):
         (tmp_path / name).mkdir()
@@ -331,7 +331,7 @@ def test_a_key_that_must_stay_since_the_plan_stays_for_all(
     assert (report["stay"], report["left_to_you"]) == (1, None)
     assert [(key["action"], key["exchanges"]) for key in report["keys"]] == [("stay", 4)]
     assert [reason["code"] for reason in report["keys"][0]["reasons"]] == ["held"]
-    # A second run is told so by the plan.
+    # In a second run, the plan already reports it.
     assert main(command) == 1
     shown = capsys.readouterr().out
     assert f"kept: key {key_id(1)}" in shown

@@ -1,4 +1,4 @@
-"""Every verified exchange to a collector: what is told, at least once, and never held up by who listens."""
+"""Each verified exchange is sent to a collector at least once, and a slow collector blocks nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("fake_auditor")
 
 
 class Kept:
-    """A sink that keeps what it takes, until it takes no more."""
+    """A sink that stores `takes` batches, and then refuses."""
 
     name = "kept"
 
@@ -135,7 +135,7 @@ def test_whatever_breaks_off_every_exchange_is_told_at_least_once(
     first = stream_to(sink, tmp_path / "state")
     with suppress(SinkError):
         first.send(accepted(ledger))
-    # The process is killed after a batch was taken and before that is written.
+    # The process is killed after the sink has accepted a batch and before the cursor is written.
     sink.takes = 1
     first.cursor.advance = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
     with suppress(SinkError, KeyboardInterrupt):
@@ -145,7 +145,7 @@ def test_whatever_breaks_off_every_exchange_is_told_at_least_once(
     stream_to(sink, tmp_path / "state").send(accepted(ledger))
     places = [(event.origin, event.index) for event in sink.events]
     assert len(set(places)) == 14
-    assert len(places) - 14 <= 3, "at most one batch comes again"
+    assert len(places) - 14 <= 3, "at most one batch is sent again"
 
 
 def test_what_was_sent_is_not_sent_again_by_another_life(ledger: Path, tmp_path: Path) -> None:

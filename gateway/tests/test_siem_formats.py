@@ -1,4 +1,4 @@
-"""Events for a SIEM in other people's formats: OCSF by the published schema, and CEF."""
+"""Events for a SIEM in standard formats: OCSF by its published schema, and CEF."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _numbers = st.none() | st.integers(0, (1 << 63) - 1)
 
 @st.composite
 def events(draw: st.DrawFn) -> ExchangeEvent:
-    """An event with any facts that records can lead to."""
+    """Draws an event with any facts that records can contain."""
     facts = {
         "id": draw(_texts),
         "tenant": draw(_optional_texts),
@@ -188,7 +188,7 @@ def test_the_fingerprint_is_over_the_canonical_event_without_the_fingerprint(eve
     [attestation] = found["attestation_list"]
     fingerprint = attestation.pop("fingerprint")
     assert attestation == {"uid": found["metadata"]["uid"], "chain_uid": event.origin}
-    # Another implementation of RFC 8785.
+    # rfc8785 is an independent implementation of RFC 8785.
     assert fingerprint["value"] == hashlib.sha256(rfc8785.dumps(found)).hexdigest()
     assert (fingerprint["algorithm_id"], fingerprint["encoding_id"], fingerprint["serialization_id"]) == (
         3,
@@ -209,7 +209,7 @@ def test_a_changed_event_has_another_fingerprint() -> None:
 
 
 def split_header(line: str, most: int) -> list[str]:
-    """What bars that are not escaped separate, at most so often; fields without their escapes."""
+    """Splits at unescaped bars at most `most` times; removes escapes from the fields."""
     fields, at = [""], 0
     while at < len(line):
         if len(fields) > most:
@@ -224,7 +224,7 @@ def split_header(line: str, most: int) -> list[str]:
 
 
 def read_cef(line: str) -> tuple[list[str], dict[str, str]]:
-    """A parser by the format's description: what is escaped in a header and in an extension."""
+    """Parses CEF by its specification, with the escapes of headers and extensions."""
     *header, extension = split_header(line, 7)
     parts = re.split(r"(?:^| )([A-Za-z0-9_]+)=", extension)[1:]
     unescaped = {"n": "\n", "r": "\r"}
@@ -236,7 +236,7 @@ def read_cef(line: str) -> tuple[list[str], dict[str, str]]:
 
 
 def as_shown(text: str) -> str:
-    """A text as CEF can have it: characters that end a line are blanks, except line feed and return."""
+    """A text as CEF shows it: control characters are replaced, except line feed and carriage return."""
     return "".join(one if one in "\n\r" else cef._replace_control_characters(one) for one in text)
 
 

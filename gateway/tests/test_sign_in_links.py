@@ -1,4 +1,4 @@
-"""A link signs its reader in once, for a while, and leaves nothing that signs anybody in again."""
+"""A link signs its reader in once, for a limited time, and cannot be reused."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_is_no_link_signs_nobody_in(links: SignInLinks, tmp_path: Path, con
 
 @dataclass
 class Port:
-    """An auditor's port that takes links, and a browser."""
+    """An auditor's port that accepts links, and a browser."""
 
     url: str
     client: httpx.Client

@@ -1,4 +1,4 @@
-"""`proofgate status`: what is shown of a cluster and of a worker, and what is said when nobody answers."""
+"""`proofgate status`: the output for a cluster and a worker, and the message when nothing answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stored(name: str) -> Any:
 
 
 def seen(*notes: str) -> Gateway:
-    """The gateway of the stored objects."""
+    """The gateway from the stored objects, with these notes."""
     return parse_gateway(
         stored("gateway.json"), stored("tenants.json")["items"], stored("checkpoints.json")["data"], notes
     )
@@ -138,7 +138,7 @@ def test_a_worker_is_shown_with_its_log_and_its_trouble() -> None:
 
 
 class Kubectl:
-    """A kubectl on PATH that answers from files and notes what it was asked."""
+    """A kubectl on PATH that answers from files and records its arguments."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -151,7 +151,7 @@ class Kubectl:
         self.refusals: dict[str, str] = {}
 
     def write(self) -> None:
-        """Puts the program and its answers in place."""
+        """Writes the program and its answers."""
         for kind, answer in self.answers.items():
             (self.folder / kind).write_text(json.dumps(answer))
         for kind, refusal in self.refusals.items():
@@ -166,7 +166,7 @@ class Kubectl:
         program.chmod(0o755)
 
     def commands(self) -> list[str]:
-        """What it was asked, one command in each line."""
+        """The recorded commands, one per line."""
         return self.asked.read_text().splitlines()
 
 
@@ -178,7 +178,7 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
 
 def test_the_cluster_is_asked_by_the_context_that_is_set(kubectl: Kubectl, capsys: Capture) -> None:
     kubectl.write()
-    # A worker of it is retiring, so not all is well.
+    # One of the workers is retiring, so the exit code is 1.
     assert main(["status"]) == 1
     told = capsys.readouterr().out
     assert told.startswith("team/llm: WorkersMissing, 1 of 2 workers ready, http://llm.team")
@@ -312,7 +312,7 @@ def test_a_kubectl_that_speaks_otherwise_is_told(kubectl: Kubectl, capsys: Captu
 
 
 def used(tenant: str, **limits: tuple[int, int]) -> dict[str, Any]:
-    """A tenant as the admin port tells what it has used of its limits."""
+    """A tenant's usage of its limits, as the admin port reports it."""
     names = ("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency")
     told = {
         name: None if name not in limits else dict(zip(("used", "limit"), limits[name], strict=True))
@@ -339,7 +339,7 @@ and 3 more with lower use
 
 
 def told_by(status: dict[str, Any], limits: dict[str, Any] | None = None) -> FastAPI:
-    """An admin port that tells this status, and these limits."""
+    """An admin port that reports this status and these limits."""
     app = FastAPI()
     app.get("/tenants/limits")(lambda: LIMITS if limits is None else limits)
     app.get("/status")(lambda: status)
@@ -419,7 +419,7 @@ def test_a_long_number_is_cut(number: int, shown: str) -> None:
 
 
 def forwarding(kubectl: Kubectl, pod: str, said: str) -> None:
-    """Lets `kubectl port-forward` of a pod say this."""
+    """Makes `kubectl port-forward` of a pod print this text."""
     (kubectl.folder / "pod").mkdir(exist_ok=True)
     (kubectl.folder / "pod" / pod).write_text(said)
 

@@ -1,4 +1,4 @@
-"""Telemetry in the configuration, and what the thread that exports does when it cannot."""
+"""Telemetry in the configuration, and the export thread's behavior on errors."""
 
 from __future__ import annotations
 

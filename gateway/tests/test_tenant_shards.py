@@ -1,4 +1,4 @@
-"""Tenants in shards: which files are read, what the worker is given, and what is told of those it refuses."""
+"""Tenants in shards: the files read, the tenants that the worker receives, and reports on invalid shards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = "00" * 32 + " team-a/chat ci\n"
 
 
 class Subject:
-    """A worker that follows shards, and what happens to its files."""
+    """A worker that follows shards, and its files."""
 
     def __init__(self, directory: ConfigDirectory, worker: Worker, reloader: Reloader) -> None:
         self.directory = directory
@@ -30,7 +30,7 @@ class Subject:
         self.reloader = reloader
 
     def write(self, number: int, name: str, text: str) -> None:
-        """Renews a file as the kubelet does."""
+        """Replaces a file as the kubelet does."""
         folder = self.folder / f"{number:02}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "new").write_text(text)
@@ -62,7 +62,7 @@ def test_at_the_start_every_shard_is_handed_over_at_once(config_directory: Confi
         assert shards.apply_changes()
         assert worker.shard_changes == [list(range(32))]
         assert worker.tenant_shards[0] == (KEY.encode(), b"")
-        assert worker.tenant_shards[31] == (b"", b""), "what is not there is empty"
+        assert worker.tenant_shards[31] == (b"", b""), "a missing shard is empty"
         nothing = {"refused": [], "well_known": 0, "first_well_known": []}
         assert shards.status() == {"tenants": 0, "keys": 1, **nothing}
         assert not shards.apply_changes()
@@ -79,7 +79,7 @@ def test_only_a_shard_that_changed_is_read_and_several_are_one_change(subject: S
     subject.write(7, "tenants", "a/c gold\n")
     asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.changes == [[0], [3, 7]]
-    assert subject.worker.reloads == 0, "the configuration itself is not touched"
+    assert subject.worker.reloads == 0, "the configuration is not reloaded"
 
 
 def test_files_that_were_renewed_and_hold_the_same_are_no_change(subject: Subject) -> None:
@@ -153,7 +153,7 @@ def test_a_key_that_everybody_can_guess_is_told_by_its_tenant_and_name_once(
     caplog.clear()
     subject.write(6, "tenants", "a/b gold\n")
     asyncio.run(subject.reloader.apply_tenant_changes())
-    assert "team-a/chat" not in caplog.text, "it was told before"
+    assert "team-a/chat" not in caplog.text, "the key was reported earlier"
     subject.write(2, "keys", "")
     asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.reloader.status()["tenant_shards"]["well_known"] == 0

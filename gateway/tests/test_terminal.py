@@ -1,4 +1,4 @@
-"""What a terminal is shown: verdicts in colour, and no control character of anybody else's."""
+"""Output to a terminal: colored verdicts, and no control characters from other sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 
 def guarded(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Puts a terminal in the place of both streams; what it gets."""
+    """Replaces both output streams by a terminal, and returns it."""
     made = Terminal()
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")

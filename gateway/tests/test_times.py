@@ -1,4 +1,4 @@
-"""Times that people give, and the one that never goes back."""
+"""Times in arguments, and a clock that never goes back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_what_is_no_day_and_no_time_since_1970_is_refused(text: str) -> None:
 
 
 class Clocks:
-    """A system's clock and a monotonic one that a test moves, in nanoseconds."""
+    """A system clock and a monotonic clock that the test sets, in nanoseconds."""
 
     def __init__(self) -> None:
         self.wall, self.monotonic = 200_000 * HOUR, 7
@@ -39,7 +39,9 @@ def test_a_clock_that_is_set_back_counts_on_and_comes_back_to_the_systems() -> N
         before = now
     assert before == clocks.wall // 1000
     clocks.wall += HOUR
-    assert clocks.steady.micros() == clocks.wall // 1000, "forward it follows at once"
+    assert clocks.steady.micros() == clocks.wall // 1000, (
+        "a clock that is set forward is followed immediately"
+    )
 
 
 @pytest.mark.parametrize("back", [HOUR + SECOND, 2 * HOUR, 24 * HOUR, 744 * HOUR, 8760 * HOUR, 87_600 * HOUR])

@@ -1,4 +1,4 @@
-"""What clients of Responses receive from other providers has the types of OpenAI's own package."""
+"""Clients of the Responses API receive events with the types of OpenAI's own package from all providers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_event_has_the_published_type(stream: Path) -> None:
     assert told
     for event in told:
         if event["type"] == "response.failed":
-            # Codex acts on codes that the type does not have.
+            # Codex uses error codes that the type does not have.
             assert event["response"]["error"]["message"]
             event["response"]["error"]["code"] = "server_error"
         EVENT.validate_python(event)

@@ -1,4 +1,4 @@
-"""A ledger directory knows whose it is."""
+"""A ledger directory records its owner."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_directory_that_nobody_gave_to_the_worker_is_named_with_who_needs_it_a
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
 
-    # As a test runs as root, the kernel refuses nothing.
+    # Tests may run as root, whom the kernel refuses nothing.
     monkeypatch.setattr(tempfile, "mkstemp", refused)
     with pytest.raises(VolumeError) as caught:
         claim(tmp_path, OURS)

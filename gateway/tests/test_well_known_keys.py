@@ -1,4 +1,4 @@
-"""Keys that are words from examples let nobody in, and no example has the digest of one."""
+"""Keys that are words from examples are refused, and no example contains the digest of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proofgate.index.readers import ReadersError, parse_readers
 from proofgate.well_known_keys import is_well_known
 
 ROOT = Path(__file__).parents[2]
-#: What a reader copies from.
+#: The files from which a reader copies.
 PAGES = ("README.md", "docs", "examples", "charts", "setup", "gateway/README.md")
 WORDS = ("test", "test2", "foo", "bar", "password", "changeme", "secret", "key", "api-key", "123456", "admin")
 

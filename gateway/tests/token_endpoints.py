@@ -1,4 +1,4 @@
-"""Stand-ins for endpoints that issue credentials: each takes what its cloud documents, and nothing else."""
+"""Stand-ins for endpoints that issue credentials; each accepts only requests that its cloud documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from loopback import Handler, answering
 
-#: What stands in every token, key and refusal, so that a test sees whether one is told.
+#: Part of every token, key and refusal, so that a test can detect a leak.
 SECRET = "sk-very-secret"
 SERVICE_ACCOUNT_TOKEN = f"eyJhbGciOiJSUzI1NiJ9.{SECRET}.signature"
 _FORM = "application/x-www-form-urlencoded"
@@ -21,15 +21,15 @@ _XMLNS = "https://sts.amazonaws.com/doc/2011-06-15/"
 
 @dataclass
 class Endpoints:
-    """Their address, what they were asked, and what they answer."""
+    """The endpoints' address, their requests, and their answers."""
 
     url: str = ""
-    #: Method, path and headers in lower case, and the body, of each request.
+    #: Method, path, headers with names in lower case, and body of each request.
     asked: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
-    #: By how many seconds their clock is ahead of ours.
+    #: The number of seconds by which their clock is ahead.
     ahead: float = 0.0
     lifetime: int = 3600
-    #: An answer in the place of their own.
+    #: An answer that replaces their own.
     scripted: tuple[int, bytes] | None = None
 
     def respond(self, handler: Handler) -> None:
@@ -47,16 +47,16 @@ class Endpoints:
         handler.wfile.write(answer)
 
     def now(self) -> datetime:
-        """The time by their clock."""
+        """The time on their clock."""
         return datetime.now(UTC) + timedelta(seconds=self.ahead)
 
     @property
     def ends(self) -> str:
-        """The time at which what they issue ends, by their clock."""
+        """The time on their clock at which issued credentials expire."""
         return (self.now() + timedelta(seconds=self.lifetime)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def form(self) -> dict[str, str]:
-        """The newest form that was sent."""
+        """The form of the newest request."""
         return {name: values[0] for name, values in parse_qs(self.asked[-1][3].decode()).items()}
 
     def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:

@@ -1,4 +1,4 @@
-"""A witness as the core has it, whose answers a test gives it."""
+"""A stand-in for the core's witness, with the test's answers."""
 
 from __future__ import annotations
 

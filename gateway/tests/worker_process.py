@@ -1,4 +1,4 @@
-"""The command line as a process of its own, with a worker that can go wrong."""
+"""The command line as a separate process, with a worker that can fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Process:
-    """A process of the command line, and the line that it announced itself with."""
+    """A process of the command line, and the first line of its output."""
 
     def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
@@ -37,7 +37,7 @@ class Process:
         self.announcement = self.process.stdout.readline() if speaks else ""
 
     def announced(self, pattern: str) -> str:
-        """What the pattern's group is in the announcement; without one, this tells how the process ended."""
+        """The pattern's group in the first line; raises an error with the process's result if it does not match."""
         match = re.search(pattern, self.announcement)
         if match is None:
             code = self.process.poll()
@@ -59,7 +59,7 @@ class Process:
 
 
 class Worker(Process):
-    """A `proofgate serve` process that announced itself."""
+    """A `proofgate serve` process."""
 
     def __init__(
         self, directory: ConfigDirectory, *arguments: str, env: dict[str, str] | None = None
@@ -86,12 +86,12 @@ class Worker(Process):
         return [(int(task.name), (task / "comm").read_text().strip()) for task in tasks]
 
     def thread(self, name: str) -> int:
-        """The one thread whose name begins so."""
+        """The only thread whose name has this prefix."""
         [found] = [number for number, known in self.threads() if known.startswith(name)]
         return found
 
     def nice(self, thread: int) -> int:
-        """The niceness of one thread, proc_pid_stat(5) field 19."""
+        """The niceness of a thread, proc_pid_stat(5) field 19."""
         stat = Path(f"/proc/{self.process.pid}/task/{thread}/stat").read_text()
         return int(stat.rpartition(")")[2].split()[16])
 

@@ -1,6 +1,6 @@
-"""A log as a worker writes it, of records that a test makes up: one segment, and a checkpoint over it.
+"""A log in a worker's format with the test's records: one segment, and a checkpoint over it.
 
-The layout is that of `rust-core/crates/evidence/src/frame.rs`. Tags, which only a worker reads, are zeros.
+`rust-core/crates/evidence/src/frame.rs` defines the layout. Tags, which only a worker reads, are zeros.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEGMENT = "00000000000000000000.seg"
 _TAG = bytes(16)
 _ULID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _DIGEST = "A" * 43 + "="
-#: What a record of a kind says when a test says nothing of it.
+#: Default fields of a record, by kind.
 _USUAL: dict[str, dict[str, Any]] = {
     "open": {"version": "0", "config": "01" * 32, "predecessor": None},
     "admission": {
@@ -53,7 +53,7 @@ _PREDECESSOR = {"size": 0, "root": _DIGEST, "sealed": False}
 
 
 def stored(record: dict[str, Any]) -> bytes:
-    """The bytes of a record; what it leaves out of its kind's fields is as usual."""
+    """The bytes of a record; missing fields have the defaults of its kind."""
     kind = record["kind"]
     whole = {"v": 1, "kind": kind, **_USUAL.get(kind, {}), "config": "01" * 8, **record}
     if kind == "open":
@@ -68,7 +68,7 @@ def stored(record: dict[str, Any]) -> bytes:
 
 
 def write_log(directory: Path, origin: str, records: Iterable[bytes], key: Key = LEDGER) -> str:
-    """Writes the records in the place of what the directory holds, and signs them. Returns the checkpoint."""
+    """Replaces a directory's records, signs them, and returns the checkpoint."""
     held = list(records)
     write_segment(directory, origin, held)
     tree = _core.Tree()
@@ -80,7 +80,7 @@ def write_log(directory: Path, origin: str, records: Iterable[bytes], key: Key =
 
 
 def write_segment(directory: Path, origin: str, records: Iterable[bytes]) -> None:
-    """Writes the records in the place of what the directory holds. No checkpoint changes."""
+    """Replaces a directory's records; the checkpoint stays."""
     incarnation = _ulid(origin.rpartition("/")[2])
     header = b"PROOFGT\x01" + struct.pack("<II", 2, 0) + incarnation + bytes(16)
     header += hashlib.sha256(origin.encode()).digest() + bytes(44)
@@ -99,7 +99,7 @@ def write_segment(directory: Path, origin: str, records: Iterable[bytes]) -> Non
 
 
 def records_of(directory: Path) -> list[bytes]:
-    """The records of a directory's segment, as they are stored."""
+    """The stored records of a directory's segment."""
     data, at = (directory / SEGMENT).read_bytes(), 128
     records = []
     while length := int.from_bytes(data[at : at + 4], "little"):
@@ -109,7 +109,7 @@ def records_of(directory: Path) -> list[bytes]:
 
 
 def change(directory: Path, old: str, new: str) -> None:
-    """Changes what stands in stored records, as whoever writes the volume can: no checkpoint changes."""
+    """Replaces text in stored records, as anyone who can write the volume can; the checkpoint stays."""
     origin = (directory / "checkpoint").read_text().split("\n", 1)[0]
     records = b"\0".join(records_of(directory))
     assert old.encode() in records
@@ -136,7 +136,7 @@ _TABLE = _table()
 
 
 def _crc32c_state(data: bytes, crc: int = 0xFFFFFFFF) -> int:
-    """CRC-32C (RFC 3720 appendix B.4) before its last inversion, so that it can go on."""
+    """CRC-32C (RFC 3720 appendix B.4) before its final inversion, so that it can continue."""
     table = _TABLE
     for byte in data:
         crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]

@@ -1,4 +1,4 @@
-"""The agent beside HAProxy, and what tests change for it to take on."""
+"""The agent beside HAProxy, and the files that it reads."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ class Agent:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Keep it from doing anything for a while."""
+        """Stop the agent's process (SIGSTOP) for the duration of the block."""
         self._program.process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -56,7 +56,7 @@ def agent(
     waits: bool = True,
     asks: bool = False,
 ) -> Iterator[Agent]:
-    """Run the agent beside HAProxy, and wait until it is ready."""
+    """Run the agent beside HAProxy, and wait until it is ready, or at least answers without `waits`."""
     arguments = ["gateway", "haproxy-sidecar", "--socket", str(haproxy.runtime_socket)]
     arguments += ["--weights", str(haproxy.weights)]
     for path in (haproxy.tenant_map, haproxy.owner_map, haproxy.folder / "routing.map"):
@@ -78,7 +78,6 @@ def agent(
         return Program.start("agent", haproxy.folder, [*arguments, "--listen", f"127.0.0.1:{ports[-1]}"])
 
     def wait(program: Program) -> bool:
-        # Until it is ready, or does at least answer.
         wanted = (200,) if waits else (200, 503)
         return program.wait_until(
             lambda: http_get(ports[-1], "/readyz")[0] in wanted, "the agent answers", PATIENCE
@@ -97,14 +96,14 @@ def tenant_of(haproxy: Bench, key: str) -> str:
 
 
 def replace_map(haproxy: Bench, keys: dict[str, list[str]]) -> None:
-    """Replace the file at once, as the kubelet does."""
+    """Replace the file atomically, as the kubelet does."""
     new = haproxy.folder / "new.map"
     write_map(new, keys)
     os.replace(new, haproxy.tenant_map)
 
 
 def weights_of(haproxy: Bench) -> dict[str, int]:
-    """Return the weight of every worker, as HAProxy has it."""
+    """Return every worker's weight from HAProxy's state."""
     with closing(socket.socket(socket.AF_UNIX)) as runtime:
         runtime.connect(str(haproxy.runtime_socket))
         runtime.sendall(b"show servers state workers\n")
@@ -117,7 +116,7 @@ def weights_of(haproxy: Bench) -> dict[str, int]:
 
 
 def use_weights(haproxy: Bench, weights: dict[int, int]) -> None:
-    """Change the file, and wait until HAProxy goes by it."""
+    """Replace the weights file, and wait until HAProxy uses the new weights."""
     new = haproxy.folder / "new.map"
     write_weights(new, weights)
     os.replace(new, haproxy.weights)

@@ -1,4 +1,4 @@
-"""The fake cluster behind HTTP on loopback, for the true client: pages, watches, bookmarks, faults."""
+"""The fake cluster behind HTTP on loopback, for the real client: pages, watches, bookmarks, faults."""
 
 import asyncio
 import contextlib
@@ -18,19 +18,19 @@ _PAGE = 5
 
 
 class Emulator:
-    """Answers requests out of a `FakeCluster`; the test decides what goes wrong."""
+    """Answers requests from a `FakeCluster`; the test injects faults."""
 
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
         #: Versions below this are too old to watch from.
         self.compacted = 0
-        #: Watches begun, by kind.
+        #: The kinds of the watches started so far.
         self.watches: list[str] = []
         self._open: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[Client]:
-        """Serve for the length of the block; yields a client of the server."""
+        """Serve for the duration of the block; yields a client of the server."""
         application = web.Application()
         application.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -49,12 +49,12 @@ class Emulator:
             await runner.cleanup()
 
     def cut(self) -> None:
-        """End every watch without a word."""
+        """Close every watch without a message."""
         for task in self._open:
             task.cancel()
 
     def compact(self) -> None:
-        """Forget what happened so far: a watch from before is answered with 410."""
+        """Drop the history: a watch from an older version gets 410."""
         self.cluster.announce()
         self.compacted = self.cluster.history[-1][1] if self.cluster.history else 0
 
@@ -76,7 +76,7 @@ class Emulator:
         except ApiError as error:
             return _refusal(error)
         if "PartialObjectMetadata" in request.headers["Accept"]:
-            # As the API server does, an empty list is null.
+            # An empty list is null, as in the API server's answer.
             answer["items"] = [{"metadata": item["metadata"]} for item in answer["items"]] or None
         if "limit" in query and answer["items"]:
             first = int(query.get("continue", "0"))
@@ -147,7 +147,7 @@ class Emulator:
 def _refusal(error: ApiError) -> web.Response:
     headers = {"Retry-After": f"{error.retry_after:g}"} if error.retry_after is not None else {}
     if error.reason == "Unknown":
-        # Whoever routes requests knows no such path.
+        # A proxy in front of the API server answers an unknown path with plain text.
         return web.Response(status=error.status, text="404 page not found", headers=headers)
     said = {"kind": "Status", "reason": error.reason, "message": error.message}
     said |= {"details": {"name": error.subject}} if error.subject else {}

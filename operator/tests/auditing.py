@@ -1,4 +1,4 @@
-"""An auditor to test with: its key, what it signs, and how it starts on a state."""
+"""An auditor for tests: its key, its notes, and its start on a state."""
 
 import asyncio
 import base64
@@ -47,7 +47,7 @@ group both all a b
 quorum both
 """
 WITNESSED: Manifest = {**AUDITOR, "witnesses": {"policy": POLICY}}
-#: From one reconcile to the next passes what is waited for between two writes of what is held.
+#: Each reconcile is later than the last by more than the interval between writes of the held checkpoint.
 CLOCK = itertools.count(2_000_000_000.0, 61.0)
 
 
@@ -77,7 +77,7 @@ def report(size: int = 3, *findings: Finding, **more: Any) -> AuditReport:
 
 
 class Told(AuditReports):
-    """An auditor that tells what a test says, whenever it is asked."""
+    """An auditor that always returns the test's report."""
 
     answer: AuditReport | None = UNREACHABLE_AUDITOR
 
@@ -86,7 +86,7 @@ class Told(AuditReports):
 
 
 class Asked(WorkerReports):
-    """Workers that say nothing, and an auditor that tells what a test says."""
+    """Workers without reports, and an auditor that returns the test's report."""
 
     def __init__(self, answer: AuditReport | None = UNREACHABLE_AUDITOR) -> None:
         now = next(CLOCK)
@@ -100,17 +100,16 @@ def reconcile_with(cluster: FakeCluster, asked: Asked) -> ReconcileResult:
 
 
 class Process:
-    """The auditor as its pod runs it: it has a state, and starts by the rule of `proofgate audit run
-    --held`."""
+    """The auditor's process with a state; it starts by the rule of `proofgate audit run --held`."""
 
     def __init__(self) -> None:
-        #: Heads in its log; None for an empty state.
+        #: Number of heads in its log; None for an empty state.
         self.heads: int | None = None
-        #: How often a log was begun.
+        #: Number of logs that it has started.
         self.beginnings = 0
 
     def start(self, cluster: FakeCluster) -> AuditReport:
-        """Start on the state with what the cluster holds, and tell one head more; SILENT if it refuses."""
+        """Start with the checkpoint that the cluster holds; report one more head, or SILENT if it refuses."""
         pod = cluster.objects.get(("Pod", NAMESPACE, "demo-auditor-0"))
         if pod is None:
             return UNREACHABLE_AUDITOR
@@ -124,7 +123,7 @@ class Process:
                 "containerStatuses": [{"lastState": {"terminated": {"message": f"earlier\n{message}\n"}}}],
             }
             return UNREACHABLE_AUDITOR
-        assert size is None or (self.heads or 0) >= size, "what is held was never in the state"
+        assert size is None or (self.heads or 0) >= size, "the held checkpoint was never in the state"
         if self.heads is None:
             self.heads, self.beginnings = 0, self.beginnings + 1
         self.heads += 1

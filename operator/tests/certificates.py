@@ -1,4 +1,4 @@
-"""Certificates for tests, made when they are needed."""
+"""Certificates for tests, generated on demand."""
 
 import datetime
 import ipaddress
@@ -19,9 +19,9 @@ def write_certificate(
     private: CertificateIssuerPrivateKeyTypes | None = None,
     days: float = 2,
 ) -> None:
-    """Write a self-signed certificate for 127.0.0.1, and its key, or another `key`, to `<path>.key`.
+    """Write a self-signed certificate for 127.0.0.1 to `path`, and its key or another `key` to `<path>.key`.
 
-    It ends in so many `days`, and began a day ago.
+    The certificate is valid from one day ago for the next `days` days.
     """
     private = private or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, settings
 from proofgate_operator.workers import admin_port
 from tests.haproxy_bench import Bench, Worker, dummy_workers, ready_bench
 
-# How long an example takes is no claim, on a machine that has other things to do.
+# Other processes may slow down the machine, so no example has a deadline.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")
 def patient_admin_port() -> Iterator[None]:
-    """Wait longer for a worker's answer than its deadline: the machine of the tests may be busy."""
+    """Wait longer than the product does for a worker's answer, because the test machine may be busy."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(admin_port, "_TIMEOUT", ClientTimeout(total=600))
         yield
@@ -27,9 +27,9 @@ def patient_admin_port() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def haproxy_binary() -> str:
-    """Return haproxy's path; its absence is a failure and not a skip.
+    """Return haproxy's path; fail, not skip, if it is missing.
 
-    PROOFGATE_HAPROXY names another one than the machine's.
+    PROOFGATE_HAPROXY selects another binary than the one on PATH.
     """
     if os.environ.get("PROOFGATE_HAPROXY"):
         return os.environ["PROOFGATE_HAPROXY"]
@@ -48,6 +48,6 @@ def workers() -> Iterator[list[Worker]]:
 
 @pytest.fixture
 def haproxy(haproxy_binary: str, tmp_path: Path) -> Iterator[Bench]:
-    """A HAProxy before three workers that are ready."""
+    """A HAProxy in front of three ready workers."""
     with ready_bench(haproxy_binary, tmp_path) as running:
         yield running

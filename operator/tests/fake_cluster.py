@@ -1,6 +1,6 @@
-"""An API server in memory: enough of server-side apply, of watches, and of the controllers, to run the loop.
+"""An API server in memory, with server-side apply, watches and controllers as far as the loop needs them.
 
-What it leaves out (validation, admission, real garbage collection) is tested against a true control plane.
+Validation, admission and real garbage collection are tested on a real control plane.
 The same server answers HTTP in `tests.api_emulator`.
 """
 
@@ -27,11 +27,11 @@ _PATH = re.compile(
 
 
 class Killed(BaseException):
-    """The operator was killed: no `except Exception` stops it, as none stops SIGKILL."""
+    """The operator was killed: like SIGKILL, no `except Exception` catches it."""
 
 
 def _merged(live: Any, before: Any, wanted: Any) -> Any:
-    """Apply: set what is wanted, drop what was applied before and is not wanted now, keep the rest."""
+    """Apply: set the wanted fields, remove fields that only the last apply had, keep all other fields."""
     if not isinstance(live, dict) or not isinstance(wanted, dict):
         return copy.deepcopy(wanted)
     before = before if isinstance(before, dict) else {}
@@ -73,10 +73,10 @@ def has_fields(selector: str, manifest: Manifest) -> bool:
 
 
 class FakeCluster(Client):
-    """Objects by kind, namespace and name, with the requests that the operator makes.
+    """Objects by kind, namespace and name, and the requests that the operator sends.
 
-    Tests may change `objects` in place: the change gets its version, and watches hear of it, at the next
-    request or look at the store. With `stale`, the store hears of nothing until `deliver`.
+    Tests may change `objects` in place: the next request or read of the store gives the change a version and
+    notifies the watches. With `stale`, the store receives events only through `deliver`.
     """
 
     def __init__(self) -> None:
@@ -84,24 +84,24 @@ class FakeCluster(Client):
         self.objects: dict[Key, Manifest] = {}
         self.requests: list[str] = []
         self.writes: list[str] = []
-        #: The operator is killed by the write after this many; None: never.
+        #: The number of writes before the write that kills the operator; None: no write does.
         self.writes_left: int | None = None
         #: Refusals by object kind.
         self.refuse: dict[str, ApiError] = {}
-        #: Refusals of the next requests, whatever they are; None lets one pass.
+        #: Errors for the next requests, in order and of any kind; None lets one request pass.
         self.faults: list[ApiError | None] = []
         self.stale = False
-        #: What the API server and its webhooks make of an object that is applied.
+        #: The changes by the API server and its webhooks to an applied object.
         self.admit: Callable[[Manifest], None] = lambda _: None
-        #: What comes of a read, before it is one; None: it is.
+        #: The error that a read gets instead of a result; None for a result.
         self.blink: Callable[[ReadRequest], ApiError | None] = lambda _: None
-        #: Namespaces in which nothing may be listed or watched, because they are gone.
+        #: Missing namespaces, in which lists and watches fail.
         self.barred: set[str] = set()
-        #: Labels of namespaces; None: they may not be read.
+        #: Labels by namespace; None if they may not be read.
         self.namespace_labels: dict[str, dict[str, str]] | None = None
-        #: What comes of listing them.
+        #: The error of a list of namespaces.
         self.namespaces_fault: ApiError | None = None
-        #: Everything that happened: type, version and object.
+        #: All events: type, version and object.
         self.history: list[tuple[str, int, Manifest]] = []
         self._told: dict[Key, Manifest] = {}
         self._delivered = 0
@@ -110,10 +110,10 @@ class FakeCluster(Client):
         self.restart()
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def restart(self) -> None:
-        """Begin with an empty store and list everything, as a new process does."""
+        """Clear the store and list everything, as a new process does."""
         self._known = Store()
         self._known.expect(SELECTORS, [None])
         self._announce()
@@ -126,14 +126,14 @@ class FakeCluster(Client):
             self._known.replace(kind, None, held, str(next(self._versions)))
 
     def become(self, other: "FakeCluster") -> None:
-        """Have the objects of another one, and the operator begin."""
+        """Copy another cluster's objects, and restart the operator."""
         self.objects = copy.deepcopy(other.objects)
         self._applied = copy.deepcopy(other._applied)
         self.restart()
 
     @property
     def store(self) -> Store:
-        """What the watches told so far: everything, unless the store is held stale."""
+        """The objects that the watches have reported; without `stale`, all objects."""
         if not self.stale:
             self.deliver()
         return self._known
@@ -143,7 +143,7 @@ class FakeCluster(Client):
         self._known = store
 
     def deliver(self, count: int | None = None) -> None:
-        """Have the store hear of this many events that it has not heard of; None: of all."""
+        """Deliver this many pending events to the store; None: all of them."""
         self._announce()
         last = len(self.history) if count is None else min(self._delivered + count, len(self.history))
         for type_, _, found in self.history[self._delivered : last]:
@@ -157,7 +157,7 @@ class FakeCluster(Client):
         self._delivered = last
 
     def announce(self) -> None:
-        """Give what was changed in place its version, and tell the watches."""
+        """Give each object that was changed in place a new version, and notify the watches."""
         self._announce()
 
     def _announce(self) -> None:
@@ -184,7 +184,7 @@ class FakeCluster(Client):
         self._announce()
 
     def find(self, kind: str, name: str, namespace: str = "team") -> Manifest:
-        """Return an object that must be there."""
+        """Return an object that must exist."""
         return self.objects[(kind, namespace, name)]
 
     def remove(self, kind: str, name: str, namespace: str = "team") -> None:
@@ -194,7 +194,7 @@ class FakeCluster(Client):
         self._announce()
 
     def owned(self) -> dict[Key, Manifest]:
-        """Return what the operator made, without what differs between two runs."""
+        """Return the operator's objects, without values that differ between two runs."""
         return {
             key: value
             for key, value in self.objects.items()
@@ -210,7 +210,7 @@ class FakeCluster(Client):
         self.writes.append(text)
 
     async def _exchange(self, method: str, path: str, **parts: Any) -> Manifest:
-        # What a caller does with an answer is not done to the object.
+        # A copy, so that a caller cannot change the stored object.
         return copy.deepcopy(self.answer(method, path, **parts))
 
     def answer(
@@ -226,7 +226,7 @@ class FakeCluster(Client):
         """Answer one request."""
         self._announce()
         if re.fullmatch(r"/apis/[^/]+/[^/]+", path):
-            # Discovery: every kind is known that operators always need, and none besides.
+            # Discovery: every required kind is known, and no optional kind.
             raise ApiError(404, "NotFound", path)
         if path == "/api/v1/namespaces":
             return self._namespaces((query or {}).get("labelSelector", ""))
@@ -338,7 +338,7 @@ class FakeCluster(Client):
             if live is None:
                 raise ApiError(404, "NotFound", key[2])
             if key[0] == "Pod":
-                # A list by type: others' conditions stay.
+                # Merge by type, so that conditions of other writers stay.
                 set_ = {item["type"]: item for item in body["status"]["conditions"]}
                 kept = [item for item in live["status"]["conditions"] if item["type"] not in set_]
                 live["status"]["conditions"] = [*kept, *copy.deepcopy(list(set_.values()))]
@@ -359,7 +359,7 @@ class FakeCluster(Client):
         self._applied[key] = copy.deepcopy(body)
 
     def run_controllers(self) -> None:
-        """Do what StatefulSet and Deployment controllers, the binder and the kubelet would do, at once."""
+        """Do immediately what the StatefulSet and Deployment controllers, binder and kubelet would do."""
         for (kind, namespace, name), live in list(self.objects.items()):
             generation = live["metadata"].get("generation", 1)
             if kind == "PersistentVolumeClaim":

@@ -1,4 +1,4 @@
-"""A cluster whose HAProxies find workers late, or not at all, or do not answer the operator."""
+"""A cluster whose HAProxies find workers late or never, or do not answer the operator."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +11,8 @@ Manifest = dict[str, Any]
 
 @dataclass
 class Finder:
-    """One HAProxy: seconds from a worker that serves until it is up there (None: never), from one that
-    retires until it is not, and since when the agent has not answered."""
+    """One HAProxy: seconds until a serving worker is up in it (None: never), seconds until a retiring worker
+    is no longer up, and the time since which its agent has not answered."""
 
     finds_after: float | None = 2
     loses_after: float = 1
@@ -21,11 +21,11 @@ class Finder:
 
 
 class FindingWorld(MovingWorld):
-    """Holds it against what every HAProxy sees whenever a worker is told to retire."""
+    """Checks every retirement of a worker against the state of every HAProxy."""
 
     def __init__(self, replicas: int = 2, **changes: Any) -> None:
         self.finders = {"demo-haproxy-a": Finder(), "demo-haproxy-b": Finder()}
-        #: When each worker was first seen retiring, by the uid of its pod.
+        #: The time at which each worker was first seen retiring, by its pod's uid.
         self.retiring_at: dict[int, float] = {}
         super().__init__(replicas, **changes)
 
@@ -34,7 +34,7 @@ class FindingWorld(MovingWorld):
         super().settle(limit)
 
     def note_balancers(self) -> None:
-        """Have the pods of HAProxy as they are now."""
+        """Set the HAProxy pods to their current state."""
         self.world.balancers = [
             {
                 "metadata": {"name": name, "annotations": {}},
@@ -47,7 +47,7 @@ class FindingWorld(MovingWorld):
         ]
 
     def up_at(self, pod: Pod, finder: Finder) -> bool:
-        """Whether a HAProxy sends a worker connections."""
+        """Return whether a HAProxy sends connections to a worker."""
         if pod.ending or pod.broken or pod.serves_since is None or finder.finds_after is None:
             return False
         if pod.retiring:

@@ -1,4 +1,4 @@
-"""Gateways and Secrets to test with."""
+"""Gateways and Secrets for tests."""
 
 import base64
 import copy
@@ -19,7 +19,7 @@ GLOBEX_KEY = "sk-test-globex-0123456789abcdef"
 
 
 def api_keys(secret_name: str, *entries: str) -> list[Manifest]:
-    """Return a tenant's list of keys, each named as the entry of a Secret that holds it."""
+    """Return a tenant's keys; each key has the name of its entry in the Secret."""
     return [{"name": name, "secretRef": {"name": secret_name, "key": name}} for name in entries]
 
 
@@ -46,7 +46,7 @@ SPEC: Manifest = {
 
 
 def manifest(spec: Manifest | None = None, name: str = "demo", **changes: Any) -> Manifest:
-    """Return a gateway as the API server would; `changes` replace top-level fields of the spec."""
+    """Return a gateway as the API server stores it; `changes` replace top-level fields of the spec."""
     return {
         "apiVersion": "proofgate.dev/v1alpha1",
         "kind": "GovernanceGateway",
@@ -61,7 +61,7 @@ def gateway(**changes: Any) -> Gateway:
 
 
 def secret(name: str, **entries: str) -> Manifest:
-    """Return a Secret as the API server would; an underscore in an entry's name stands for a dash."""
+    """Return a Secret as the API server stores it; an underscore in an entry's name becomes a dash."""
     data = {
         key.replace("_", "-"): base64.b64encode(value.encode()).decode() for key, value in entries.items()
     }
@@ -74,7 +74,7 @@ def secret(name: str, **entries: str) -> Manifest:
 
 
 def user_secrets() -> dict[str, Manifest | None]:
-    """Return the Secrets that the gateway above names, and one for an egress proxy."""
+    """Return the Secrets that the gateway above refers to, and a Secret for an egress proxy."""
     return {
         "acme-keys": secret("acme-keys", first=ACME_KEY, second=ACME_OTHER_KEY),
         "globex-keys": secret("globex-keys", only=GLOBEX_KEY),

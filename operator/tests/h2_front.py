@@ -1,4 +1,4 @@
-"""TLS and HTTP/2 before the emulated API server: streams become requests to it, HTTP/1.1 passes as it is."""
+"""TLS and HTTP/2 in front of the emulated API server: translates streams to requests, forwards HTTP/1.1."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from tests.certificates import write_certificate
 
 
 class Session:
-    """One connection of HTTP/2."""
+    """One HTTP/2 connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, front: "Front") -> None:
         self._reader, self._writer, self._front = reader, writer, front
@@ -76,7 +76,7 @@ class Session:
         self.streams.pop(stream, None)
 
     def go_away(self) -> None:
-        """Say that the server ends, as one does that is replaced."""
+        """Send GOAWAY, as a server does when it is replaced."""
         self._h2.close_connection()
         self._flush()
 
@@ -86,20 +86,20 @@ class Session:
 
 
 class Front:
-    """A listener before `behind`; `protocols` are those it agrees to."""
+    """A listener in front of `behind`; `protocols` are those that it negotiates."""
 
     def __init__(self, behind: str, streams_each: int, protocols: tuple[str, ...]) -> None:
         self.behind = behind
         self.streams_each = streams_each
         self.protocols = protocols
-        #: From now on it says nothing more, as behind a network that is gone.
+        #: While set, it sends nothing more, as after a network failure.
         self.mute = False
         self.sessions: list[Session] = []
         self.session: aiohttp.ClientSession
 
     @contextlib.asynccontextmanager
     async def serve(self, folder: Path) -> AsyncIterator[Client]:
-        """Serve for the length of the block; yields a client that reaches the emulator by it."""
+        """Serve for the duration of the block; yields a client of the emulator through this listener."""
         write_certificate(folder / "front.pem")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "front.pem", folder / "front.pem.key")

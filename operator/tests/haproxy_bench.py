@@ -1,4 +1,4 @@
-"""A real HAProxy on loopback before dummy workers that say who they are."""
+"""A real HAProxy on loopback in front of dummy workers that identify themselves."""
 
 import hashlib
 import http.client
@@ -23,14 +23,14 @@ from e2e.programs import Program, start_ready
 from proofgate_operator.build.haproxy_config import ConnectionLimits, HAProxySettings, Server, render
 from proofgate_operator.build.haproxy_maps import start_command
 
-#: What tells HAProxy from everybody else.
+#: The key that authenticates HAProxy to the workers.
 ROUTING_KEY = "0123456789abcdef0123456789abcdef"
 
-#: Seconds that anything is waited for.
+#: Timeout of every wait, in seconds.
 PATIENCE = 120
-#: Seconds: long enough that two pieces are two reads on loopback.
+#: Seconds between two pieces, enough for two separate reads on loopback.
 _BETWEEN_PIECES = 0.001
-#: Deadlines that a busy machine may miss, and that no test is about.
+#: Deadlines that a busy machine may miss and that no test checks.
 _DEADLINES = {
     "timeout connect 2s": "timeout connect 600s",
     "timeout queue 5s": "timeout queue 600s",
@@ -42,7 +42,7 @@ _DEADLINES = {
 
 
 def http_get(port: int, path: str) -> tuple[int, str]:
-    """Return status and body of an answer on loopback; status 0 when there is none."""
+    """Return status and body of an answer on loopback; status 0 without an answer."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
         try:
             connection.request("GET", path)
@@ -63,7 +63,7 @@ class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """HAProxy resets the connections of its health checks: that is no error."""
+        """Ignore errors: HAProxy resets the connections of its health checks."""
 
 
 class _Health(BaseHTTPRequestHandler):
@@ -135,7 +135,7 @@ class _Traffic(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.server.worker.seen += 1
-        self.close_connection = True  # dies without an answer
+        self.close_connection = True  # closes the connection without an answer
 
     def _stream(self) -> None:
         self.send_response_only(200)
@@ -157,10 +157,10 @@ class _TrafficServer(_QuietServer):
 
 
 class Worker:
-    """A dummy worker: answers with its number and the tenant that the PROXY header told it.
+    """A dummy worker: answers with its number and the tenant from the PROXY header.
 
-    While it is `verbatim`, it reads a connection to its end and answers with the client's bytes, too. Health
-    checks have their own port, where there is no PROXY header.
+    With `verbatim`, it reads a connection to its end, and its answer also contains the client's bytes. Health
+    checks have their own port, without a PROXY header.
     """
 
     def __init__(self, ordinal: int, host: str = "127.0.0.1", ports: tuple[int, int] = (0, 0)) -> None:
@@ -179,7 +179,7 @@ class Worker:
             threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
 
     def refuse_connections(self) -> None:
-        """Ends the traffic port, as a process that died would; health checks are still answered."""
+        """Close the traffic port, as a dead process would; health checks still get answers."""
         self._end(self._traffic)
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What a worker received of a connection."""
+    """The bytes and metadata of a connection that a worker received."""
 
     worker: int
     tenant: str
@@ -204,7 +204,7 @@ class Arrival:
 
 @dataclass
 class Bench:
-    """HAProxy, its workers, and what the tests ask of them."""
+    """HAProxy, its workers, and the requests and metrics that tests need."""
 
     workers: list[Worker]
     port: int
@@ -213,9 +213,9 @@ class Bench:
     runtime_socket: Path
     context: ssl.SSLContext | None = None
     program: Program | None = None
-    #: Its server lines are names, and the agent sets their addresses.
+    #: Whether its server lines have host names, whose addresses the agent sets.
     named: bool = False
-    #: It starts from maps that the agent writes, with the tenants of shards.
+    #: Whether it starts from maps that the agent writes, with the tenants of shards.
     attached: bool = False
 
     @property
@@ -284,7 +284,7 @@ class Bench:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
 
     def ask(self, key: str | None, *headers: str) -> tuple[int, dict[str, str], Any]:
-        """Send a GET with a key on a connection of its own; returns status, headers and parsed body."""
+        """Send a GET with a key on a new connection; returns status, headers and parsed body."""
         lines = [f"Authorization: Bearer {key}"] if key is not None else []
         with closing(self.connect()) as connection:
             connection.putrequest("GET", "/")
@@ -302,7 +302,7 @@ class Bench:
         return number
 
     def arrival(self, *pieces: bytes) -> Arrival:
-        """Send bytes, piece by piece, as one connection; returns what its worker received."""
+        """Send bytes, piece by piece, on one connection; returns what its worker received."""
         self._set_verbatim(True)
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
@@ -331,13 +331,13 @@ class Bench:
         return self.metrics("/healthz")[0] == 200
 
     def up(self) -> int:
-        """Return how many workers HAProxy has on its ring."""
+        """Return the number of workers on HAProxy's ring."""
         lines = self.metrics("/metrics")[1].splitlines()
         states = [line for line in lines if line.startswith('haproxy_server_status{proxy="workers"')]
         return sum(line.endswith(" 1") and 'state="UP"' in line for line in states)
 
     def set_ready(self, count: int) -> None:
-        """Let the first `count` workers be ready, and wait until HAProxy knows."""
+        """Make exactly the first `count` workers ready, and wait until HAProxy has seen it."""
         for worker in self.workers:
             worker.ready = worker.ordinal < count
         eventually(lambda: self.up() == count, f"{count} workers up")
@@ -374,7 +374,7 @@ def write_weights(path: Path, weights: Mapping[int, int]) -> None:
 
 
 def write_addresses(path: Path, addresses: Mapping[int, str | None]) -> None:
-    """Replace the file at once, as the kubelet does."""
+    """Replace the file atomically, as the kubelet does."""
     new = path.with_suffix(".new")
     lines = (f"worker-{ordinal} {addresses[ordinal] or '-'}\n" for ordinal in sorted(addresses))
     new.write_text("".join(lines))
@@ -396,11 +396,11 @@ def bench(
     attached: bool = False,
     **changes: Any,
 ) -> Iterator[Bench]:
-    """Run HAProxy with the rendered configuration before `workers`, and end it afterwards.
+    """Run HAProxy with the rendered configuration in front of `workers`, and stop it afterwards.
 
-    With `names` the server lines are those names, all on the first worker's ports; an agent has to set their
-    addresses. `changes` are fields of the configuration. Its files are in a folder of its own below `folder`,
-    but for the socket: HAProxy takes no path of more than 97 bytes, and a folder of a test's may be as long.
+    With `names`, the server lines have these host names and the first worker's ports; an agent must set their
+    addresses. `changes` are fields of the configuration. Its files are in a new folder below `folder`. The
+    socket is elsewhere: HAProxy accepts paths up to 97 bytes, and a test's folder may be that long.
     """
     port, metrics_port = free_ports(2)
     folder = folder / f"haproxy-{port}"
@@ -436,7 +436,7 @@ def bench(
                 },
             )
         )
-        # Unlike pods, several HAProxies share this machine's network namespace, and with it this name.
+        # Unlike pods, the HAProxies of all tests share one network namespace, so the names must differ.
         for name in ("unavailable", "overloaded"):
             text = text.replace(f"abns@{name}", f"abns@{name}-{port}")
         for line, patient in (_DEADLINES | {" retries 3": f" retries {retries}"}).items():
@@ -452,7 +452,7 @@ def bench(
 
 @contextmanager
 def dummy_workers(count: int = 3) -> Iterator[list[Worker]]:
-    """Run so many workers, and end them afterwards."""
+    """Run this many workers, and stop them afterwards."""
     made = [Worker(ordinal) for ordinal in range(count)]
     try:
         yield made
@@ -463,7 +463,7 @@ def dummy_workers(count: int = 3) -> Iterator[list[Worker]]:
 
 @contextmanager
 def ready_bench(binary: str, folder: Path, **changes: Any) -> Iterator[Bench]:
-    """Run HAProxy before three workers that are ready."""
+    """Run HAProxy in front of three ready workers."""
     with dummy_workers() as workers, bench(binary, folder, workers, KEYS, **changes) as running:
         running.set_ready(3)
         yield running

@@ -1,6 +1,6 @@
-"""Workers and HAProxies that are replaced, and take on files, in any order, for tests of TLS between them.
+"""TLS between workers and HAProxies that are replaced and load files in any order.
 
-After whatever happens, every HAProxy has to reach every worker.
+After every event, every HAProxy must reach every worker.
 """
 
 import copy
@@ -38,11 +38,11 @@ class HopWorld:
         self.world = World(**changes)
         self.now = NOW
         self.random = random.Random(seed)
-        #: Of each worker: its pod's template, and the file that it runs with.
+        #: Each worker's pod template and the configuration file that it has loaded.
         self.workers: list[tuple[Manifest, str]] = []
-        #: Of each HAProxy: its pod's template.
+        #: Each HAProxy's pod template.
         self.balancers: list[Manifest] = []
-        #: What the operator wrote on pods, by their names.
+        #: The annotations that the operator wrote on pods, by pod name.
         self.marks: dict[str, Manifest] = {}
 
     @property
@@ -109,7 +109,7 @@ class HopWorld:
         return plan
 
     def begin(self) -> "HopWorld":
-        """Make everything there is to be made, as a cluster in which nothing else happens."""
+        """Create all objects, as in a cluster in which nothing else happens."""
         for _ in range(5):
             self.reconcile()
             self.balancers = self.balancers or self._new("Deployment", "demo-haproxy")
@@ -122,7 +122,7 @@ class HopWorld:
         return [made, copy.deepcopy(made)] if made else []
 
     def run(self, steps: int = 400) -> None:
-        """Let things happen in an order of chance until nothing happens any more."""
+        """Execute possible events in random order until none is possible."""
         for _ in range(steps):
             possible = self._possible()
             if not possible:
@@ -151,7 +151,7 @@ class HopWorld:
         return found
 
     def _usable(self, template: Manifest) -> bool:
-        """Whether a worker has the files that the newest configuration names."""
+        """Return whether a worker has the files that the newest configuration names."""
         return "tls" not in yaml.safe_load(self.file) or _secret_in(template["spec"]) is not None
 
     def _set(self, number: int, template: Manifest) -> None:
@@ -159,22 +159,22 @@ class HopWorld:
         self.workers[number] = (template, self.file)
 
     def check(self) -> None:
-        """Every HAProxy reaches every worker, and is believed."""
+        """Assert that every HAProxy reaches every worker and is trusted by it."""
         for balancer in self.balancers:
             shown = _secret_in(balancer["spec"])
             for template, file in self.workers:
                 tls = yaml.safe_load(file).get("tls")
                 plain = tls is None or tls["acceptPlain"]
                 if shown is None:
-                    assert plain, "a HAProxy in clear before a worker that refuses that"
+                    assert plain, "a HAProxy without TLS in front of a worker that requires TLS"
                     continue
-                assert tls is not None, "a HAProxy with TLS before a worker in clear"
+                assert tls is not None, "a HAProxy with TLS in front of a worker without TLS"
                 known = {shown, _secret_in(template["spec"])}
                 assert len(known) == 1 or known == {"haproxy-tls", "worker-tls"}, known
 
     @property
     def state(self) -> tuple[list[str | None], list[str]]:
-        """The Secrets of HAProxies, and what each worker takes."""
+        """The Secrets of the HAProxies, and the kind of connection that each worker accepts."""
         files = [yaml.safe_load(file).get("tls") for _, file in self.workers]
         takes = ["clear" if tls is None else "both" if tls["acceptPlain"] else "tls" for tls in files]
         return [_secret_in(template["spec"]) for template in self.balancers], takes

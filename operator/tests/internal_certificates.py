@@ -1,4 +1,4 @@
-"""Certificates of HAProxy and the workers in Secrets of the user's."""
+"""A user's certificates for HAProxy and the workers, in Secrets."""
 
 import time
 from typing import Any
@@ -11,7 +11,7 @@ Manifest = dict[str, Any]
 
 
 def user_certificates() -> dict[str, Manifest]:
-    """Return the Secrets `worker-tls` and `haproxy-tls`, of one authority."""
+    """Return the Secrets `worker-tls` and `haproxy-tls`, issued by one authority."""
     named = gateway(internalTLS={"mode": "Operator"})
     made = renew_entries({}, (worker_endpoint(named), haproxy_endpoint(named)), time.time())
     found = {}

@@ -1,7 +1,7 @@
-"""A cluster of workers that come, retire, go and break, for tests of how they are scaled and rolled.
+"""A cluster of workers that start, retire, end and break, for tests of scaling and rollouts.
 
-The StatefulSet controller, the kubelet and the workers are simulated, a second at a time. What the operator
-must never do is checked whenever it does something.
+It simulates the StatefulSet controller, the kubelet and the workers, second by second. Each action of the
+operator is checked against what it must never do.
 """
 
 import copy
@@ -40,7 +40,7 @@ class Pod:
     revision: str
     created: float
     serves_since: float | None = None
-    #: When the operator said that every HAProxy sends it connections.
+    #: The time at which the operator confirmed that every HAProxy sends it connections.
     found_since: float | None = None
     ending: bool = False
     retiring: bool = False
@@ -51,7 +51,7 @@ class Pod:
     annotations: Manifest = field(default_factory=dict)
 
     def ready(self, now: float) -> bool:
-        """Whether it serves, and the operator said that HAProxy has found it."""
+        """Return whether it serves and the operator has confirmed that HAProxy has found it."""
         serves = self.serves_since is not None and not self.retiring
         return serves and self.found_since is not None and self.found_since <= now
 
@@ -97,16 +97,16 @@ class Pod:
 
 @dataclass
 class MovingWorld:
-    """A settled gateway whose workers can be moved about."""
+    """A settled gateway whose workers can be moved."""
 
     replicas: int = 3
     spec: Manifest = field(default_factory=dict)
     volumes: str = "Shared"
     now: float = BEGIN
     pods: dict[int, Pod] = field(default_factory=dict)
-    #: Pods deleted on purpose, and scale-downs, in order.
+    #: Deliberate deletions of pods and scale-downs, in order.
     removed: list[str] = field(default_factory=list)
-    #: New pods of these revisions never become ready.
+    #: Revisions whose new pods never become ready.
     bad_images: set[str] = field(default_factory=set)
     conditions: tuple[Manifest, ...] = ()
     shards: tuple[Manifest, ...] = ()
@@ -122,7 +122,7 @@ class MovingWorld:
 
     @property
     def claims(self) -> dict[str, Manifest]:
-        """The claims that exist, by name."""
+        """The existing claims, by name."""
         return {
             ref.name: claim
             for ref, claim in self.world.children.items()
@@ -166,7 +166,7 @@ class MovingWorld:
         )
 
     def asked_balancers(self) -> dict[str, BalancerReport]:
-        """What the HAProxies tell that are Ready; there are none."""
+        """The reports of Ready HAProxies; this world has none."""
         return {}
 
     def plan(self) -> ReconcilePlan:
@@ -179,13 +179,13 @@ class MovingWorld:
         return self.plan().status.condition(kind)
 
     def reconcile(self, writes: int | None = None) -> ReconcilePlan:
-        """One reconcile of the operator, which is killed after so many of its steps."""
+        """Reconcile once; with `writes`, the operator is killed after this many steps."""
         plan = self.plan()
         self.carry_out(plan, writes)
         return plan
 
     def carry_out(self, plan: ReconcilePlan, writes: int | None = None) -> None:
-        """Do what a plan says, or so many steps of that."""
+        """Execute a plan, or only its first `writes` steps."""
         steps = [
             lambda: [self._stay(pod) for pod in plan.retirements_to_cancel],
             lambda: self._apply(plan),
@@ -213,19 +213,21 @@ class MovingWorld:
             written["metadata"]["generation"] = generation + 1 if changed else generation
             written.setdefault("status", (live or {}).get("status", {}))
         if 0 < self.asked < before:
-            assert self.asked == before - 1, "more than one worker is taken away at once"
+            assert self.asked == before - 1, "more than one worker is removed at the same time"
             self._leaves_on_purpose(self.pods.get(before - 1))
 
     def _leaves_on_purpose(self, pod: Pod | None) -> None:
         others = [other for other in self.pods.values() if other is not pod]
-        assert not any(other.ending for other in others if self._on_purpose(other)), "two leave at once"
-        assert not any(other.retiring for other in others), "one leaves while another one retires"
+        assert not any(other.ending for other in others if self._on_purpose(other)), (
+            "two workers leave at the same time"
+        )
+        assert not any(other.retiring for other in others), "a worker leaves while another retires"
         if pod is None:
             return
         self.removed.append(f"{pod.ordinal}:{pod.revision}")
-        # One that somebody else ends is on its way without the operator.
+        # A worker that somebody else stops ends without the operator.
         served = pod.serves_since is not None and not pod.broken and not pod.ending
-        assert pod.was_retired or pod.unreachable or not served, "a worker leaves that was not retired"
+        assert pod.was_retired or pod.unreachable or not served, "a worker leaves without retiring first"
 
     def _on_purpose(self, pod: Pod) -> bool:
         return f"{pod.ordinal}:{pod.revision}" in self.removed
@@ -234,11 +236,11 @@ class MovingWorld:
         pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
         if manifest["metadata"]["uid"] != f"pod-{pod.uid}":
             return
-        # Those that are to go are no successors; a second worker stands in for the only one.
+        # Pods that a scale-down removes are no successors; a second worker stands in for a single one.
         staying = max(2, self.world.gateway.spec.replicas)
         for other in self.pods.values():
             if other is not pod and other.revision == self.image and other.ordinal < staying:
-                assert other.ready(self.now), "a pod is deleted before the one before is back"
+                assert other.ready(self.now), "a pod is deleted before the previous one is replaced"
         self._leaves_on_purpose(pod)
         pod.ending = True
 
@@ -250,7 +252,9 @@ class MovingWorld:
     def _retire(self, manifest: Manifest) -> None:
         pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
         others = [other for other in self.pods.values() if other is not pod]
-        assert not any(other.retiring and not other.unreachable for other in others), "two retire at once"
+        assert not any(other.retiring and not other.unreachable for other in others), (
+            "two workers retire at the same time"
+        )
         if not pod.unreachable and not pod.broken:
             pod.retiring = pod.was_retired = True
 
@@ -268,7 +272,7 @@ class MovingWorld:
         )
 
     def tick(self, seconds: int = 1) -> None:
-        """Let the cluster go on without the operator."""
+        """Advance the cluster without the operator."""
         for _ in range(seconds):
             self.now += 1
             self._tick()
@@ -291,7 +295,7 @@ class MovingWorld:
         for number in range(self.asked):
             if number not in self.pods:
                 mounted = "demo-wal" if self.volumes == "Shared" else f"ledger-demo-worker-{number}"
-                assert mounted in self.claims, "a worker comes before its claim"
+                assert mounted in self.claims, "a worker starts before its claim exists"
                 broken = self.image in self.bad_images
                 self.pods[number] = Pod(number, self.next_uid, self.image, self.now, broken=broken)
                 self.next_uid += 1
@@ -308,20 +312,20 @@ class MovingWorld:
         balancer["status"] = {"replicas": count, "readyReplicas": count, "updatedReplicas": count}
 
     def run(self, seconds: int) -> None:
-        """Let the cluster and the operator go on for so long."""
+        """Advance the cluster and the operator by this many seconds."""
         for _ in range(seconds):
             self.reconcile()
             self.tick()
 
     def settle(self, limit: int = 600) -> None:
-        """Go on until the gateway matches its spec."""
+        """Advance until the gateway matches its spec."""
         plan = self.plan()
         for _ in range(limit):
             self.carry_out(plan)
             self.tick()
             plan = self.plan()
             if self.settled(plan):
-                # The status is of what was seen before the last step.
+                # The status still describes the state before the last step.
                 self.carry_out(plan)
                 return
         raise AssertionError(f"never settles: {self.conditions}")
@@ -338,14 +342,14 @@ class MovingWorld:
 
 
 def with_connections(world: MovingWorld, count: int) -> MovingWorld:
-    """Give every worker connections, of which one a second ends once it retires."""
+    """Give every worker connections; a retiring worker loses one per second."""
     for pod in world.pods.values():
         pod.connections = count
     return world
 
 
 def happen(world: MovingWorld, what: str, value: int | str | None) -> None:
-    """Let something happen to a world: `value` is what it needs, the number of a pod for what befalls one."""
+    """Apply an event to a world; `value` is its argument, for events of a pod the pod's number."""
     pod = world.pods.get(value) if isinstance(value, int) else None
     match what, value:
         case "scale", int():

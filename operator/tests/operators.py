@@ -1,4 +1,4 @@
-"""A running operator without its process: what the handlers share, and loops of gateways."""
+"""A running operator without its process: the handlers' shared state, and loops of gateways."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ def loop(found: Operator, name: str = "demo", uid: str = UID) -> GatewayLoop:
 
 
 async def until(condition: Callable[[], object], seconds: float = 300) -> None:
-    """Return once the condition holds; the limit is there for tests that fail."""
+    """Return once the condition holds; the time limit only matters for failing tests."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Writes the ids of the packs' rules as the operator knows them: `python -m tests.pack_rules` from here."""
+"""Writes the ids of the packs' rules for the operator: `python -m tests.pack_rules` in this package."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ PACK_RULES: Mapping[str, frozenset[str]] = {
 
 
 def rendered() -> str:
-    """Return the module's text, from the rules that the workers have."""
+    """Return the module's text, from the workers' rules."""
     text = _HEAD
     for pack in PACKS:
         rules = json.loads(_core.policy_rules(json.dumps({"packs": [pack]})))

@@ -1,7 +1,7 @@
-"""A gateway whose tenants have to be served by their own worker, and the HAProxies before it.
+"""A gateway whose tenants must be served by their own worker, and the HAProxies in front of it.
 
-Each HAProxy has its own idea of the maps and of who is up: it gets the former a while after its pod was
-marked, and finds a worker a while after that serves.
+Each HAProxy has its own view of the maps and of the workers that are up. It receives a map some time after
+the mark on its pod, and finds a worker some time after the worker has started to serve.
 """
 
 import base64
@@ -19,23 +19,23 @@ TENANTS = 12
 
 @dataclass
 class Balancer:
-    """One HAProxy: seconds until it has a map that its pod was marked for, until it finds a worker, and the
-    owners of tenants that it holds, each with its stand-in."""
+    """One HAProxy: seconds until it receives a map after its pod's mark, seconds until it finds a worker, and
+    the tenants' owners in its map, each with a stand-in."""
 
     map_delay: int
     worker_delay: int
     due: list[float] = field(default_factory=list)
     owners: dict[str, list[int]] = field(default_factory=dict)
-    #: The file that these are from, as the agent tells of it; None for one that does not.
+    #: The owners file, for the digest that the agent reports; None if the agent reports no digest.
     file: str | None = ""
 
 
 class RequiredWorld(MovingWorld):
-    """Notes every tenant that a HAProxy would have had to turn away."""
+    """Records every tenant that a HAProxy would have rejected."""
 
     def __init__(self, replicas: int = 3, **changes: Any) -> None:
         self.balancers = {"demo-haproxy-a": Balancer(1, 2), "demo-haproxy-b": Balancer(4, 8)}
-        #: When, whom, and whose tenant that was.
+        #: Time, rejected tenant and the tenant's owner.
         self.turned_away: list[tuple[float, str, int]] = []
         self.serving = False
         names = [f"tenant-{number}" for number in range(TENANTS)]
@@ -64,7 +64,7 @@ class RequiredWorld(MovingWorld):
         super().settle(limit)
 
     def asked_balancers(self) -> dict[str, BalancerReport]:
-        """Each tells of a worker what it makes of it, and nothing but that."""
+        """Each report contains only the HAProxy's view of the workers."""
         return {
             name: BalancerReport(
                 {f"worker-{number}": self._line(number, told) for number in range(8)},
@@ -82,19 +82,19 @@ class RequiredWorld(MovingWorld):
         return ServerState(pod.address, "up" if self._up(number, balancer) else "down", 0)
 
     def entry(self, name: str) -> str:
-        """Return one of the maps that are written."""
+        """Return one of the written maps."""
         return base64.b64decode(self.world.child("Secret", "demo-tenants")["data"][name]).decode()
 
     def written(self) -> dict[str, list[int]]:
-        """Return the owners that are written, each with its stand-in."""
+        """Return each tenant's written owner with its stand-in."""
         lines = [line.split() for line in self.entry("owners.map").splitlines()]
         found = {tenant: [int(name.rsplit("-", 1)[1]) for name in both.split(".")] for tenant, both in lines}
         assert len(found) == len(lines) == TENANTS, "a tenant has two owners, or none"
-        assert all(len(set(both)) == len(both) for both in found.values()), "somebody stands in for itself"
+        assert all(len(set(both)) == len(both) for both in found.values()), "a worker is its own stand-in"
         return found
 
     def percents(self) -> dict[int, int]:
-        """Return the weights that are written, of the workers that there are to be."""
+        """Return the written weight of each wanted worker."""
         lines = [line.split() for line in self.entry("weights.map").splitlines()]
         found = {int(name.rsplit("-", 1)[1]): int(weight) for name, weight in lines}
         return {number: found.get(number, 100) for number in range(self.asked)}

@@ -1,4 +1,4 @@
-"""A retention job to test with: its key, what its runs say, and how they go on with a state."""
+"""A retention job for tests: its key, its runs' reports, and its state across runs."""
 
 import itertools
 import json
@@ -36,7 +36,7 @@ def key_secret(key: LedgerKey = KEY) -> Manifest:
 
 
 def report(**changes: Any) -> Manifest:
-    """What a run says that did all of it."""
+    """Return the report of a complete run."""
     said = {
         "v": 1,
         "plan": "ab12",
@@ -57,7 +57,7 @@ def report(**changes: Any) -> Manifest:
 
 
 def run(words: str, day: int = 1, exit_code: int = 0, number: int = 0) -> Manifest:
-    """The pod of a run that ended on a day with these last words."""
+    """Return the pod of a run that ended on this day with this termination message."""
     terminated = {
         "exitCode": exit_code,
         "reason": "Completed" if exit_code == 0 else "Error",
@@ -82,28 +82,27 @@ def run(words: str, day: int = 1, exit_code: int = 0, number: int = 0) -> Manife
 
 
 def said(day: int = 1, exit_code: int = 0, **changes: Any) -> Manifest:
-    """The pod of a run that reported."""
+    """Return the pod of a run with a report."""
     return run(json.dumps(report(**changes)), day, exit_code)
 
 
 class State:
-    """The retention job's state, and how a run goes on with it by the plan that its pod has, as `proofgate
-    retention` does."""
+    """The retention job's state; a run changes it by the plan on its pod, as `proofgate retention` does."""
 
     def __init__(self) -> None:
-        #: Holds that it has had; None for a state that is not there.
+        #: Number of holds seen so far; None for a missing state.
         self.holds: int | None = None
-        #: How often one was begun.
+        #: Number of states that it has started.
         self.beginnings = 0
         self._days = itertools.count(1)
 
     def run(self, cronjob: Manifest | None) -> Manifest | None:
-        """One run, and the pod that is left of it; None where none may be."""
+        """Run once, and return the run's pod; None if no run is allowed."""
         if cronjob is None or cronjob["spec"]["suspend"]:
             return None
         template = cronjob["spec"]["jobTemplate"]["spec"]["template"]
         plan = json.loads(template["metadata"]["annotations"][KEEPING_PLAN_ANNOTATION])
-        assert plan["retentionKey"] == KEY.verifying_text, "another key changes nothing"
+        assert plan["retentionKey"] == KEY.verifying_text, "another key must change nothing"
         day = next(self._days)
         lost = {"holds": None, "known": None, "message": "it is not there"}
         bare = {name: value for name, value in report(**lost).items() if value is not None}
@@ -111,6 +110,6 @@ class State:
             return run(json.dumps({**bare, "result": "keeping_state_missing"}), day, 1)
         if self.holds is None:
             self.holds, self.beginnings = 0, self.beginnings + 1
-        assert self.holds >= plan.get("known", 0), "what is known was never in the state"
+        assert self.holds >= plan.get("known", 0), "the known number was never in the state"
         self.holds = max(self.holds, 2)
         return said(day, known=self.holds, plan=plan["digest"])

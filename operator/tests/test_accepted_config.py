@@ -1,4 +1,4 @@
-"""The file that a worker falls back to moves only when every worker has taken on the newest."""
+"""The file that a worker falls back to changes only when every worker has loaded the newest file."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ OLD, NEW = "models: [old]\n", "models: [new]\n"
 
 
 class Reporting(MovingWorld):
-    """Workers that tell which file they run with."""
+    """Workers that report the file that they run with."""
 
     files: tuple[str, ...] = ()
 
@@ -44,7 +44,7 @@ def test_the_file_that_every_ready_worker_runs_with_is_the_accepted_one() -> Non
     world.files = (text, text)
     world.reconcile()
     assert world.data() == {CONFIG_FILE: text, ACCEPTED_FILE: text}
-    # It is no change that a worker would have to take on, and nobody is replaced for it.
+    # Workers need not load this file, so it causes no replacement.
     plan = world.plan()
     assert not plan.has_writes and not plan.time_driven
 

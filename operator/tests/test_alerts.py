@@ -1,4 +1,4 @@
-"""The alerts and dashboards as files: runbooks, titles, thresholds, names, and where panels stand."""
+"""The alerts and dashboards as files: runbooks, titles, thresholds, names, and positions of panels."""
 
 import json
 import re
@@ -33,13 +33,13 @@ def test_panels_have_titles_and_do_not_overlap(path: Path) -> None:
 
 
 def panels_of(*kinds: str) -> list[dict[str, Any]]:
-    """The panels of these types in all dashboards."""
+    """Return the panels of these types in all dashboards."""
     panels = [panel for path in DASHBOARDS for panel in json.loads(path.read_text())["panels"]]
     return [panel for panel in panels if panel["type"] in kinds]
 
 
 def colour(panel: dict[str, Any], value: float) -> str:
-    """The colour that Grafana shows a value in, by the panel's thresholds."""
+    """Return the color in which Grafana shows a value, by the panel's thresholds."""
     defaults = panel["fieldConfig"]["defaults"]
     assert defaults["color"] == {"mode": "thresholds"} and defaults["thresholds"]["mode"] == "absolute"
     first, *others = defaults["thresholds"]["steps"]
@@ -51,7 +51,7 @@ def colour(panel: dict[str, Any], value: float) -> str:
 
 
 def test_every_panel_of_one_value_has_thresholds_of_its_own() -> None:
-    # Without them Grafana shows 0 to 79 green, and from 80 on red, whatever the value means.
+    # Without thresholds, Grafana shows 0 to 79 green and 80 or more red, for any metric.
     for panel in panels_of("stat", "gauge", "bargauge"):
         assert colour(panel, 0), panel["title"]
 
@@ -90,7 +90,7 @@ def test_every_metric_of_alerts_and_dashboards_is_documented() -> None:
 
 
 def is_named(metric: str, text: str) -> bool:
-    """Whether a text names a metric as code, in full or by its end, as in `proofgate_a_b`, `_c`."""
+    """Return whether a text names a metric as code, in full or by its suffix, as in `proofgate_a_b`, `_c`."""
     ends = [metric, *(metric[place.start() :] for place in re.finditer("_", metric))]
     return any(re.search(rf"`{end}\b(?!_)", text) for end in ends)
 
@@ -102,7 +102,7 @@ def test_every_recorded_series_that_is_asked_for_is_recorded() -> None:
 
 
 def rules() -> list[dict[str, Any]]:
-    """All rules of the chart, alerts and recordings."""
+    """Return all rules of the chart, alerts and recording rules."""
     return [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
 
 

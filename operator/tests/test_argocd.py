@@ -1,4 +1,4 @@
-"""The health checks for Argo CD: they read what the operator writes, and say what it means."""
+"""The health checks for Argo CD: they read the operator's conditions and interpret them correctly."""
 
 import json
 import re
@@ -21,7 +21,7 @@ Manifest = dict[str, Any]
 
 
 def lua(value: Any) -> str:
-    """A value as Lua writes it."""
+    """Return a value as Lua source."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"[{json.dumps(key)}] = {lua(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -30,13 +30,13 @@ def lua(value: Any) -> str:
 
 
 def health(script: str, obj: Manifest) -> str:
-    """What a script says of an object."""
+    """Return a script's result for an object."""
     text = f"local obj = {lua(obj)}\nlocal health = (function()\n{script}\nend)()\nreturn health.status"
     return str(LuaRuntime().execute(text))
 
 
 def seen(generation: int | None = 3, paused: bool = False, **conditions: Any) -> Manifest:
-    """An object of generation 3; of conditions, the status, and a reason behind a slash."""
+    """Return an object of generation 3; `conditions` are statuses with an optional reason after a slash."""
     status: Manifest = {
         "conditions": [
             {"type": kind, "status": said.partition("/")[0], "reason": said.partition("/")[2], "message": ""}

@@ -1,4 +1,4 @@
-"""Tenants that are objects of their own, against a cluster in memory: what is let in, written and told."""
+"""Tenants as separate objects, on a cluster in memory: what is accepted, written and reported."""
 
 import asyncio
 import base64
@@ -32,7 +32,7 @@ def digest_of(name: str) -> str:
 
 
 def tenant(name: str, namespace: str | None = None, **spec: Any) -> dict[str, Any]:
-    """Return a tenant with one key in a Secret beside it."""
+    """Return a tenant with one key in a Secret of the same namespace."""
     return {
         "apiVersion": "proofgate.dev/v1alpha1",
         "kind": "GatewayTenant",
@@ -62,7 +62,7 @@ def secret_of(name: str, text: str, namespace: str | None = None) -> dict[str, A
 
 
 class World:
-    """A cluster with a gateway, and an operator that goes on from reconcile to reconcile."""
+    """A cluster with a gateway, and an operator that keeps its state between reconciles."""
 
     def __init__(self, allowed: dict[str, Any] | None = ALL, **changes: Any) -> None:
         self.cluster = FakeCluster()
@@ -74,24 +74,24 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        """Begin with another operator, which remembers nothing."""
+        """Replace the operator by a new one without memory."""
         self.operator: Operator = operator(self.cluster)
         self.loop: GatewayLoop = loop(self.operator)
 
     def start_anew(self) -> None:
-        """Begin as a new process does, which heard of nothing that happened before."""
+        """Start as a new process that has seen no earlier events."""
         self.cluster.restart()
         self.restart()
 
     def close(self) -> None:
-        """Let no GatewayTenant attach any more."""
+        """Remove the gateway's permission for GatewayTenants."""
         found = self.cluster.find("GovernanceGateway", "demo")
         del found["spec"]["allowedTenants"]
         found["metadata"]["generation"] += 1
         self.cluster.announce()
 
     def resync(self) -> None:
-        """Have the next reconcile done as after a resync: something changed that no watch tells of."""
+        """Make the next reconcile a resync, because something changed that no watch reports."""
         self.loop = loop(self.operator)
 
     def add(self, *names: str) -> None:
@@ -111,7 +111,7 @@ class World:
         raise AssertionError(self.cluster.writes[-10:])
 
     def shards(self) -> dict[str, dict[str, str]]:
-        """Return the files of every shard that is written."""
+        """Return the files of every written shard."""
         return {
             name: {file: base64.b64decode(text).decode() for file, text in live["data"].items()}
             for (kind, namespace, name), live in self.cluster.objects.items()
@@ -119,7 +119,7 @@ class World:
         }
 
     def held(self) -> dict[str, str]:
-        """Return the tenants by the digests that are let in."""
+        """Return the tenants by the digests of accepted keys."""
         lines = "".join(files["keys"] for files in self.shards().values()).splitlines()
         return {line.split()[0]: line.split()[1] for line in lines}
 
@@ -158,7 +158,9 @@ def test_ten_tenants_are_let_in_and_told_so() -> None:
         }
         assert status["tenant"] == f"team-{name}/{name}" and status["keyCount"] == 1
         assert status["keys"] == [{"name": "ci", "digest": digest_of(name)[:8]}]
-    assert not any(key_of(name) in str(world.cluster.objects) for name in TEN), "in clear nowhere"
+    assert not any(key_of(name) in str(world.cluster.objects) for name in TEN), (
+        "no key is stored in clear text"
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_a_key_is_revoked_by_whatever_takes_it_away(way: str) -> None:
     world.cluster.announce()
     world.settle()
     assert set(world.held()) == {digest_of(name) for name in TEN if name != "t3"}
-    assert world.marks().isdisjoint(before), "the kubelet renews what the pods read"
+    assert world.marks().isdisjoint(before), "new marks make the kubelet update the pods' files"
 
 
 def test_a_change_of_one_tenant_reads_its_secret_and_writes_its_shards_alone() -> None:

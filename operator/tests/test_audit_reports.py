@@ -1,4 +1,4 @@
-"""What auditors are asked over HTTP, how their answers are read, and how rarely others are told."""
+"""Requests to auditors over HTTP, how their answers are parsed, and how rarely other parts are notified."""
 
 import json
 from collections.abc import AsyncIterator
@@ -61,7 +61,7 @@ def test_an_answer_is_read() -> None:
     )
     assert parse_audit_report({**STATUS, "index": None}).index is None
     assert parse_audit_report({**STATUS, "poll_age_seconds": 61}).stale
-    # An auditor of the release before tells nothing of witnesses.
+    # An auditor of the previous release reports nothing about witnesses.
     before = {
         key: value
         for key, value in STATUS.items()
@@ -129,7 +129,7 @@ class Clock:
 
 
 class Scripted(AdminPort):
-    """An auditor's port that answers what a test says."""
+    """An auditor's port with the test's answer."""
 
     def __init__(self, answer: AuditReport = UNREACHABLE_AUDITOR) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ def pod(uid: str = "a") -> dict[str, Any]:
 
 
 class Auditors:
-    """One auditor, and what is told of it."""
+    """One auditor and the cache of its reports."""
 
     def __init__(self) -> None:
         self.port, self.clock = Scripted(report(1)), Clock()
@@ -186,7 +186,9 @@ async def test_how_a_witness_answers_is_told_at_once_and_how_long_heads_wait_eve
     epoch = auditors.reports.change_count("team", "demo")
     for seconds in (1, 0, 15):
         await auditors.after(10, waits(seconds))
-    assert auditors.reports.change_count("team", "demo") == epoch, "it is cosigned within seconds, as always"
+    assert auditors.reports.change_count("team", "demo") == epoch, (
+        "a normal delay of cosignatures is no change"
+    )
     assert await auditors.after(10, waits(15, "timeout")) == waits(15, "timeout")
     assert await auditors.after(10, waits(25, "timeout")) == waits(25, "timeout")
     assert await auditors.after(10, waits(31, "timeout")) == waits(25, "timeout")
@@ -282,7 +284,7 @@ async def test_a_finding_wakes_a_gateway_at_rest_which_costs_no_request_otherwis
     clock.seconds += 11
     await found.audits.poll()
     await reconciling.reconcile()
-    assert requeued == [] and len(cluster.requests) == before, "it tells what it told"
+    assert requeued == [] and len(cluster.requests) == before, "an unchanged report wakes no gateway"
     clock.seconds += 11
     port.answer = report(1, ROLLBACK)
     await found.audits.poll()

@@ -1,4 +1,4 @@
-"""The auditor of a gateway: what is made for it, how it begins, and what becomes of what it finds."""
+"""The auditor of a gateway: its objects, its start, and the handling of its findings."""
 
 import copy
 from dataclasses import replace
@@ -39,7 +39,7 @@ POD: Manifest = {
 
 
 class Audited:
-    """A settled gateway with an auditor, and what is seen of the two."""
+    """A settled gateway with an auditor, and the operator's view of both."""
 
     def __init__(self, key: SigningKey | Manifest | None = KEY, **changes: Any) -> None:
         self.world = World(**{"auditor": AUDITOR, **changes})
@@ -63,7 +63,7 @@ class Audited:
         return decide(self.world.gateway, seen, DEFAULTS)
 
     def hear(self, told: AuditReport | None = None) -> ReconcilePlan:
-        """One reconcile whose writes and status stay, a minute after the one before."""
+        """Reconcile a minute after the last reconcile; keep the writes and the status."""
         plan = self.plan(told)
         if plan.newer_aggregate is not None:
             metadata = {**plan.newer_aggregate["metadata"], "resourceVersion": "1"}
@@ -129,7 +129,7 @@ def test_its_pod_reads_the_ledger_only_and_has_neither_the_workers_key_nor_a_tok
 def test_two_auditors_never_write_one_state() -> None:
     found = Audited().world.child("StatefulSet", "demo-auditor")["spec"]
     assert found["replicas"] == 1
-    # A pod that never became ready is replaced all the same (kubernetes#67250).
+    # This setting also replaces a pod that never became ready (kubernetes#67250).
     assert (found["podManagementPolicy"], found["updateStrategy"]) == ("Parallel", {"type": "RollingUpdate"})
     once = {"storage": {"accessMode": "ReadWriteOncePod"}, **AUDITOR}
     claim = Audited(auditor=once).world.child("PersistentVolumeClaim", "demo-auditor")
@@ -184,7 +184,7 @@ def test_an_auditor_that_is_not_wanted_any_more_is_stopped_and_what_it_knew_stay
     audited.world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Delete"
     audited.world.settle()
     owners = audited.world.child("PersistentVolumeClaim", "demo-auditor")["metadata"]["ownerReferences"]
-    assert owners[0]["name"] == "demo", "it follows the retain policy all the same"
+    assert owners[0]["name"] == "demo", "the claim still follows the retain policy"
     held = audited.plan().newer_aggregate
     assert held and held["metadata"]["ownerReferences"] and held["data"] == audited.held
     audited.world.manifest["spec"] |= {"auditor": AUDITOR}
@@ -265,7 +265,7 @@ def test_the_newest_checkpoint_is_held_and_never_an_older_or_another_one() -> No
     audited = Audited()
     entry = held_aggregate_entry(ORIGIN)
     audited.hear(report(0))
-    assert audited.held == {entry: note(0)}, "an empty log has begun as well"
+    assert audited.held == {entry: note(0)}, "the checkpoint of an empty log is held too"
     audited.hear(report(5))
     assert audited.held == {entry: note(5)}
     foreign = SigningKey(ORIGIN, b"\x09" * 32)
@@ -426,12 +426,12 @@ def test_a_foreign_object_of_the_auditors_name_costs_the_auditor_alone(kind: str
     world.secrets["auditor-key"] = key_secret()
     world.children[taken] = copy.deepcopy(FOREIGN)
     world.settle()
-    assert world.children[taken] == FOREIGN, "it is not touched"
+    assert world.children[taken] == FOREIGN, "the foreign object stays unchanged"
     assert Ref("StatefulSet", "demo-worker") in world.children
     assert Ref("Deployment", "demo-haproxy") in world.children
     if kind != "StatefulSet":
         assert Ref("StatefulSet", "demo-auditor") not in world.children, (
-            "it would mount or bear what is not ours"
+            "the auditor would mount or use a foreign object"
         )
     status, reason, message = world.condition(ConditionType.AUDITED)
     assert (status, reason) == ("False", "NameTaken") and message.startswith(f"{kind} demo-auditor: exists")

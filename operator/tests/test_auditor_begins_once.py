@@ -1,4 +1,4 @@
-"""An auditor over time: it begins once, wherever the operator is killed, and each finding is told once."""
+"""An auditor over time: it starts one log, even if the operator is killed, and reports each finding once."""
 
 import contextlib
 import copy
@@ -32,7 +32,7 @@ def audited_cluster() -> FakeCluster:
 
 
 def settle_with(cluster: FakeCluster, process: Process) -> None:
-    """Reconcile while the auditor goes on, until nothing is written but what is held, and the status."""
+    """Reconcile while the auditor runs, until only the held checkpoint and the status are written."""
     quiet = 0
     for _ in range(100):
         written = len(cluster.writes)
@@ -73,8 +73,7 @@ def test_an_auditor_begins_once_and_a_state_that_is_lost_later_is_no_beginning()
 
 
 def without_chance(cluster: FakeCluster) -> dict[Any, Any]:
-    """What was made, but for the heads that are held, and the ledger's key, which is another one each
-    time."""
+    """Return the objects without random values: the held checkpoint and the ledger's key."""
     found = copy.deepcopy(comparable(cluster))
     del found[("ConfigMap", NAMESPACE, "demo-auditor")]
     [container] = found[("StatefulSet", NAMESPACE, "demo-auditor")][0]["template"]["containers"]
@@ -86,8 +85,8 @@ def without_chance(cluster: FakeCluster) -> dict[Any, Any]:
 
 
 def test_killed_at_any_request_the_successor_goes_on_and_a_lost_state_is_no_beginning() -> None:
-    """At each request the operator is killed. What was held by then stops an auditor whose state is lost;
-    what was never held, nobody had seen."""
+    """The operator is killed at each request. If a checkpoint was held, an auditor that lost its state stops;
+    otherwise nobody had seen one, and it may start."""
     begin = audited_cluster()
     reference = mortal(begin)
     settle_with(reference, Process())
@@ -137,7 +136,7 @@ def test_each_finding_is_an_event_once_also_by_the_next_operator() -> None:
     told = ["rollback (diverged): proofgate.dev/team/demo/0/X: it was set back"]
     stalled = "stalled (incomplete): proofgate.dev/team/demo/1/Y: records wait"
     assert events(cluster) == [*told, stalled]
-    # What passed and came again is another finding.
+    # A finding that ended and started again is a new finding.
     asked.audits.answer = report(9, ROLLBACK, again)
     reconcile_with(cluster, asked)
     assert events(cluster) == [*told, stalled, stalled]

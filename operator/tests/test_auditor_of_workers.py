@@ -1,4 +1,4 @@
-"""The auditor of workers that each have a volume of their own: whom it asks, and with what."""
+"""The auditor of workers with a volume each: the workers that it queries, and its options."""
 
 import json
 from typing import Any
@@ -78,7 +78,7 @@ def test_an_auditor_that_mounts_the_ledger_is_marked_with_nothing() -> None:
 
 
 def indexed(**index: Any) -> Audited:
-    """An auditor of workers with an index, and readers that can be used."""
+    """Return an auditor of workers with an index and valid readers."""
     named = {"name": "readers", "key": "readers.json"}
     asked = {**AUDITOR, "memory": "512Mi", "index": {"readersSecretRef": named, **index}}
     audited = of_workers(auditor=asked)

@@ -1,4 +1,4 @@
-"""An API server that blinks each verb of each kind, through the true client: nothing known is lost."""
+"""An API server on which one verb of one kind fails for a while, through the real client: keys are kept."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ def made(kind: str, name: str, namespace: str = TEAM) -> dict[str, Any]:
 
 
 class Blinking:
-    """A cluster of which one verb of one kind in one namespace blinks, and a client that follows it."""
+    """A cluster in which one verb of one kind in one namespace fails, and a client that follows it."""
 
     def __init__(self, emulator: Emulator, watches: Watches, woken: list[str], kind: str) -> None:
         self.cluster, self.store = emulator.cluster, watches._store
@@ -42,7 +42,7 @@ class Blinking:
         return bool(self.store.version(self.kind, TEAM, name))
 
     def blink(self, verbs: tuple[str, ...], error: ApiError) -> None:
-        """Have reads come to nothing, and every watch be renewed, as is done every few minutes."""
+        """Make reads fail and every watch reconnect, as watches do every few minutes."""
         self.refused = 0
 
         def refuse(read: ReadRequest) -> ApiError | None:
@@ -92,7 +92,7 @@ async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str,
         for found in barred:
             assert found.failure.read == ReadRequest("list", kind, TEAM)
         if kind == TENANT_KIND and barred:
-            assert "demo" in seen.woken, "the gateway that the tenant names is to say so"
+            assert "demo" in seen.woken, "the tenant's gateway must report it"
         seen.cluster.remove(kind, "kept", TEAM)
         seen.cluster.put(made(kind, "new"))
         seen.cluster.blink = lambda _: None
@@ -134,7 +134,7 @@ async def test_a_watch_that_is_refused_is_told_for_as_long_although_lists_are_an
             return seen.refused >= begun + 3
 
         await until(all_told)
-        assert set(told) == {1}, "it does not come and go with each list"
+        assert set(told) == {1}, "the report does not change with each list"
         (failure,) = seen.store.unavailable_reasons(TEAM)
         assert failure.read == ReadRequest("watch", kind, TEAM)
         assert failure.outcome is ReadOutcome.ACCESS_DENIED and not seen.store.blocked_kinds(TEAM)

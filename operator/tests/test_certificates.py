@@ -1,4 +1,4 @@
-"""Which certificates and keys are taken, and that nobody has to work on those that are not."""
+"""Accepted certificates and keys; checks of rejected ones are cheap."""
 
 import asyncio
 import base64
@@ -34,7 +34,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def of_primes(first: int, second: int) -> rsa.RSAPrivateKey:
-    """Return a key of two Mersenne primes, which nobody has to look for."""
+    """Return a key of two Mersenne primes, which needs no search for primes."""
     p, q, e = 2**first - 1, 2**second - 1, 65537
     d = pow(e, -1, (p - 1) * (q - 1))
     public = rsa.RSAPublicNumbers(e, p * q)
@@ -53,7 +53,7 @@ def sequence(*parts: bytes) -> bytes:
 
 
 def pkcs8(algorithm: str, *numbers: str, label: str = "PRIVATE KEY") -> str:
-    """Return a key in PKCS #8, of an algorithm with parameters, both as DER in hexadecimal."""
+    """Return a PKCS #8 key with an algorithm and its parameters, both as DER in hexadecimal."""
     parameters = sequence(*map(bytes.fromhex, numbers))
     der = sequence(b"\x02\x01\x00", sequence(bytes.fromhex(algorithm), parameters), b"\x04\x03\x02\x01\x05")
     return f"-----BEGIN {label}-----\n{base64.encodebytes(der).decode()}-----END {label}-----\n"
@@ -81,7 +81,7 @@ def test_a_certificate_with_its_key_is_taken(tmp_path: Path, private: Any, form:
     write_certificate(tmp_path / "own", private=private)
     own = (tmp_path / "own").read_text()
     assert certificate_fault(own, pem(private, form)) is None
-    # As `openssl ecparam -genkey` writes it, and with another one behind that nobody reads.
+    # The output of `openssl ecparam -genkey`, whose first block is not a key.
     around = (
         f"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n{pem(private, form)}"
     )
@@ -146,5 +146,5 @@ def test_haproxy_is_to_show_what_its_agent_hands_over_and_no_more(tmp_path: Path
         == "has more than 30000 characters under tls.crt and tls.key together"
     )
     assert "longer than 30000 bytes" in agent_says(f"{longest}x")
-    # What workers show to providers goes through no agent.
+    # The limit is the agent's, and workers' certificates for providers do not pass through the agent.
     assert certificate_fault(f"{longest}x", key) is None

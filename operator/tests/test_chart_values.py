@@ -1,4 +1,4 @@
-"""The chart's schema and defaults, as generated. With helm: `controlplane/test_chart_templates.py`."""
+"""The chart's generated schema and defaults. `controlplane/test_chart_templates.py` tests them with helm."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Identities of clouds: what workers mount and are told, and what becomes of credentials that do not come."""
+"""Cloud identities: the workers' mounts and settings, and missing credentials."""
 
 import asyncio
 from pathlib import Path
@@ -128,7 +128,7 @@ def test_workers_may_reach_every_endpoint_that_issues_credentials() -> None:
 
 
 def told(*found: tuple[str | None, int | None]) -> dict[int, WorkerReport]:
-    """Return reports of workers: of each the error, and for how many seconds its credentials are good."""
+    """Return reports of workers, from each error and the seconds for which the credentials are valid."""
     return {
         number: parse_worker_report(
             {
@@ -170,7 +170,7 @@ def test_credentials_that_do_not_come_are_a_fault_of_their_provider(
     assert state in message
     if state:
         assert "refused: sts.eu-west-1.amazonaws.com answers HTTP 403 (AccessDenied)" in message
-    # Without any other provider nobody is served, once nobody has credentials.
+    # There is no other provider, so no request can be served without credentials.
     without = world.condition(ConditionType.AVAILABLE)[2].startswith("no provider has a key")
     assert without == (reason == "CredentialsUnavailable")
 

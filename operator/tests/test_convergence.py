@@ -1,5 +1,4 @@
-"""Whatever happens, in whatever order, and wherever the operator is killed: the same end, and then
-silence."""
+"""Any events in any order, and a kill at any point, lead to the same final state without further writes."""
 
 import asyncio
 import contextlib
@@ -21,12 +20,12 @@ from tests.gateways import DEFAULTS, NAMESPACE, UID, manifest, secret, user_secr
 from tests.properties import examples
 
 LOG = logging.getLogger("test")
-#: From one reconcile to the next passes whatever time is waited for.
+#: Each reconcile is later than the last by more than every waiting time.
 CLOCK = itertools.count(1_900_000_000, 12)
 
 
 class Running:
-    """What an operator remembers while it runs."""
+    """The memory of a running operator."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -40,7 +39,7 @@ class Running:
 def reconcile_once(
     cluster: FakeCluster, writes: ApplyHistory | None = None, running: Running | None = None
 ) -> ReconcileResult:
-    """Reconcile as an operator that has just begun does, or as one that runs or remembers its writes."""
+    """Reconcile as a new operator, or as one that is `running` or remembers its `writes`."""
     workers = (running or Running()).workers
     return asyncio.run(
         reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, writes or ApplyHistory())
@@ -48,14 +47,14 @@ def reconcile_once(
 
 
 def settle(cluster: FakeCluster) -> None:
-    """Reconcile again and again, as the loop does, until a reconcile writes nothing at all."""
+    """Reconcile repeatedly, as the loop does, until a reconcile writes nothing."""
     cluster.writes_left = None
     quiet, running = 0, Running()
     for _ in range(200):
         written = len(cluster.writes)
         reconcile_once(cluster, running=running)
         cluster.run_controllers()
-        # Twice, because the controllers may have moved after the first quiet reconcile.
+        # Two quiet reconciles, because the controllers may have changed something after the first.
         quiet = quiet + 1 if len(cluster.writes) == written else 0
         if quiet == 2:
             return
@@ -72,8 +71,8 @@ def new_cluster(**changes: Any) -> FakeCluster:
 
 
 def comparable(cluster: FakeCluster) -> dict[Key, Any]:
-    """Return what was made, without what is random (keys, and the digests and keys made of them) or
-    counted, and without the claims of workers that were scaled away."""
+    """Return the operator's objects without random values (keys and their digests), counters, and claims of
+    workers that were scaled away."""
     random = {"demo-admin", "demo-ledger"}
     replicas = cluster.find("GovernanceGateway", "demo")["spec"]["replicas"]
     kept = {f"ledger-demo-worker-{number}" for number in range(replicas, 64)}
@@ -143,7 +142,7 @@ def test_killed_while_scaling_down_the_successor_goes_on_one_by_one() -> None:
 
 
 def test_a_pod_that_only_looks_like_a_worker_stops_nothing_and_is_told() -> None:
-    """A copy for debugging (`kubectl debug --copy-to`) bears the workers' labels."""
+    """A copy for debugging (`kubectl debug --copy-to`) has the workers' labels."""
     cluster = new_cluster()
     settle(cluster)
     made = copy.deepcopy(cluster.find("Pod", "demo-worker-0"))
@@ -177,8 +176,8 @@ def test_a_missing_secret_heals_when_it_appears() -> None:
     cluster.remove("Secret", "acme-keys")
     settle(cluster)
     assert status(cluster)["ResolvedRefs"] == ("False", "SecretMissing")
-    assert status(cluster)["Ready"] == ("True", "Ready"), "the others are served"
-    assert reconcile_once(cluster).settled, "the watch tells when the Secret comes"
+    assert status(cluster)["Ready"] == ("True", "Ready"), "the other tenants are served"
+    assert reconcile_once(cluster).settled, "a watch reports the Secret when it is created"
     cluster.put(user_secrets()["acme-keys"] or {})
     settle(cluster)
     assert status(cluster)["Ready"] == ("True", "Ready")
@@ -316,7 +315,7 @@ def test_any_order_of_events_ends_where_the_spec_says(
 
     ours, theirs = comparable(cluster), comparable(reference)
     for name in ("demo-admin", "demo-ledger"):
-        # Generated once, whatever happened to its labels since: present is all that counts.
+        # Generated once, whatever happened to the labels since, so only the existence is compared.
         ours.pop(("Secret", NAMESPACE, name)), theirs.pop(("Secret", NAMESPACE, name))
     assert ours == theirs
     assert status(cluster) == status(reference)
@@ -357,7 +356,7 @@ def test_a_pod_that_cannot_be_marked_is_told() -> None:
 
 
 def test_a_spec_that_cannot_be_read_is_a_condition_and_changes_nothing() -> None:
-    """Another version's CRD may let in what this operator does not know."""
+    """The CRD of another version may accept a spec that this operator does not know."""
     cluster = new_cluster()
     settle(cluster)
     before = list(cluster.writes)

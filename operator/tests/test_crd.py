@@ -1,4 +1,4 @@
-"""The CRD: generated, fresh, the same in the chart, and what the examples are written in."""
+"""The CRD: generated, current, identical in the chart, and valid for the examples."""
 
 import re
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def _schema() -> dict[str, Any]:
 
 
 def test_the_schema_says_nothing_that_an_api_server_refuses() -> None:
-    """Kubernetes, "Extend the API with CustomResourceDefinitions": what a structural schema may not have."""
+    """The rules are from Kubernetes, "Extend the API with CustomResourceDefinitions", structural schemas."""
     forbidden = {
         "$ref",
         "definitions",
@@ -72,7 +72,7 @@ def test_the_schema_says_nothing_that_an_api_server_refuses() -> None:
 
 
 def test_every_list_and_string_of_the_spec_is_bounded() -> None:
-    """Without bounds the API server cannot estimate what a CEL rule costs, and refuses the CRD."""
+    """Without bounds, the API server cannot estimate the cost of a CEL rule and refuses the CRD."""
     unbounded = [
         path
         for path, node in _nodes(spec_schema())
@@ -125,7 +125,7 @@ def test_the_gateways_in_the_examples_fit_the_schema(path: Path) -> None:
     schema = _strict({**_schema(), "properties": {**_schema()["properties"]}})
     schema["properties"]["metadata"] = {"type": "object"}
     for document in yaml.safe_load_all(path.read_text()):
-        assert document["metadata"].get("namespace") is None, "examples go into any namespace"
+        assert document["metadata"].get("namespace") is None, "an example can be applied to any namespace"
         if document["kind"] == "GovernanceGateway":
             jsonschema.validate(document, schema)
             GatewaySpec.model_validate(document["spec"], **LENIENT)
@@ -138,7 +138,7 @@ def test_the_gateways_in_the_examples_fit_the_schema(path: Path) -> None:
 
 
 def _named(node: Any) -> Iterator[tuple[str, str | None]]:
-    """Yield every Secret that a manifest names, with the key of the entry; None where it names none."""
+    """Yield every Secret that a manifest refers to, with the entry's key or None."""
     if isinstance(node, dict):
         for name, value in node.items():
             if re.search(r"[sS]ecret(Key)?Ref$", name):
@@ -159,7 +159,7 @@ def _held(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
 
 
 def _told(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the entries of the Secrets that the comments of an example tell how to make."""
+    """Yield the entries of the Secrets that the comments of an example create."""
     comments = re.sub(r"\\\n#\s*", "", text)
     for name, options in re.findall(r"(?m)^#.*kubectl create secret \w+ (\S+)(.*)$", comments):
         yield name, None
@@ -168,7 +168,7 @@ def _told(text: str) -> Iterator[tuple[str, str | None]]:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_examples_name_only_secrets_that_they_hold_or_tell_how_to_make(path: Path) -> None:
-    # What stands in a folder of its own is applied as a whole.
+    # All manifests of a subfolder are applied together.
     alone = path.parent.name == "examples"
     texts = [other.read_text() for other in ([path] if alone else path.parent.glob("*.yaml"))]
     made = {entry for text in texts for document in yaml.safe_load_all(text) for entry in _held(document)}
@@ -186,7 +186,7 @@ def test_secrets_are_found_wherever_a_manifest_names_them() -> None:
 
 
 def test_what_an_absent_section_is_filled_with_is_what_its_empty_form_would_be() -> None:
-    """An API server stores defaults: an empty section, applied over the stored one, changes nothing."""
+    """An API server stores defaults, so applying an empty section over the stored one must change nothing."""
     for path, schema in _nodes(_schema()):
         fields = schema.get("properties", {})
         for name, value in (schema.get("default") or {}).items() if fields else ():

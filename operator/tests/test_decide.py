@@ -1,4 +1,4 @@
-"""Decisions, one by one."""
+"""Decisions of the operator, one per test."""
 
 import base64
 import copy
@@ -39,9 +39,7 @@ def test_a_generated_secret_is_never_written_again() -> None:
     plan = world.plan()
     assert plan.secrets_to_generate == ()
     assert "demo-ledger" not in {written["metadata"]["name"] for written in plan.manifests_to_apply}
-    assert kinds(plan.manifests_to_apply) == {"StatefulSet"}, (
-        "another signing key rolls the workers, and only them"
-    )
+    assert kinds(plan.manifests_to_apply) == {"StatefulSet"}, "another signing key rolls only the workers"
 
 
 def test_a_missing_secret_is_told_and_costs_its_owner_alone() -> None:
@@ -77,7 +75,7 @@ def test_a_gateway_that_can_serve_nobody_is_not_ready(broken: tuple[str, ...], c
 
 
 def serves_nobody(world: World) -> str:
-    """Return what Ready says once everything else holds."""
+    """Return the message of Ready once all other requirements are met."""
     worker = world.child("StatefulSet", "demo-worker")
     balancer = world.child("Deployment", "demo-haproxy")
     for found in (worker, balancer):
@@ -88,8 +86,8 @@ def serves_nobody(world: World) -> str:
 
 
 def test_a_leaked_key_is_revoked_whatever_else_is_wrong() -> None:
-    """The tenant's only key, or its whole Secret; while another tenant's Secret, the provider's, the
-    certificate, a rule and the signing key are broken, and one name is taken."""
+    """The tenant loses its only key or its whole Secret. Another tenant's Secret, the provider's, the
+    certificate, a rule and the signing key are broken too, and one name is taken."""
     for gone in (secret("globex-keys"), None):
         world = World(loadBalancer={"tls": {"certificateSecretRef": {"name": "demo-tls"}}}).settle()
         assert GLOBEX_KEY in keys_of(world)
@@ -141,7 +139,7 @@ def test_a_set_whose_template_is_held_back_is_scaled_and_nothing_else() -> None:
     assert plan.rescale_to == 3
     assert "StatefulSet" not in kinds(plan.manifests_to_apply)
     assert world.condition(ConditionType.CONFIG_VALID)[:2] == ("False", "SecretMissing")
-    # Neither without the file that its pods mount, which nobody can write again now.
+    # The same holds when the file that its pods mount is missing and cannot be written.
     world = World().settle()
     world.children[Ref("ConfigMap", "demo-config")] = None
     world.manifest["spec"] |= {"replicas": 3, "policy": {"rules": [UNBOUNDED_RULE]}}
@@ -359,7 +357,7 @@ def test_a_signing_key_that_goes_with_its_gateway_is_waited_out() -> None:
 
 
 def test_a_signing_key_lives_as_long_as_the_claim() -> None:
-    """`kubectl delete -f` and `apply -f`: the same key goes on with the same logs."""
+    """After `kubectl delete -f` and `apply -f`, the same key signs the same logs."""
     world = World().settle()
     key = world.child("Secret", "demo-ledger")
     assert "ownerReferences" not in key["metadata"]
@@ -396,7 +394,7 @@ def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
     assert (status, reason) == ("False", "SigningKeyLost")
     assert "Secret demo-ledger is missing" in message and "backup" in message
     world.manifest["spec"]["replicas"] = 3
-    assert world.plan().rescale_to == 3, "everything else goes on"
+    assert world.plan().rescale_to == 3, "all other changes continue"
     assert world.child("StatefulSet", "demo-worker") == before
     assert plan.status.ledger == world.ledger
 
@@ -410,7 +408,7 @@ def test_for_a_claim_that_somebody_brought_no_key_is_made() -> None:
     assert (status, reason) == ("False", "SigningKeyRequired")
     assert "PersistentVolumeClaim restored" in message and "signingKeySecretRef" in message
     assert world.settle().children.get(Ref("StatefulSet", "demo-worker")) is None
-    # The Secret that belongs to it is as good as a reference.
+    # The operator's own Secret serves instead of a reference.
     key = SigningKey("proofgate.dev/team/demo", bytes(32))
     world.children[Ref("Secret", "demo-ledger")] = gateway_secrets.ledger_secret(
         world.gateway, key.signing_text, key.verifying_text
@@ -462,7 +460,7 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
     assert world.child("PersistentVolumeClaim", "demo-wal")["metadata"]["ownerReferences"][0]["uid"] == UID
     world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
     written = world.plan().manifests_to_apply
-    assert kinds(written) == {"PersistentVolumeClaim", "Secret"}, "the claim, and the key of what is on it"
+    assert kinds(written) == {"PersistentVolumeClaim", "Secret"}, "the claim and its ledger's key"
     assert all("ownerReferences" not in found["metadata"] for found in written)
 
 

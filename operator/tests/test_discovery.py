@@ -1,4 +1,4 @@
-"""A worker that comes is found by every HAProxy before another one leaves, however long that takes."""
+"""Every HAProxy finds a new worker before another worker leaves, however long that takes."""
 
 import asyncio
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def progressing(world: FindingWorld) -> tuple[str, str, str]:
 def test_the_next_worker_retires_only_once_every_haproxy_has_found_the_one_before(
     replicas: int, finds_after: float
 ) -> None:
-    # The world holds that against every step.
+    # The world asserts this at every step.
     world = FindingWorld(replicas)
     world.finders["demo-haproxy-b"].finds_after = finds_after
     world.use_image("worker:next")
@@ -83,7 +83,7 @@ def test_a_roll_that_waits_too_long_says_for_what_and_goes_on_by_itself() -> Non
     world = FindingWorld(3)
     finder = world.finders["demo-haproxy-b"]
     finder.finds_after = 10**6
-    # What is up stays up; who comes is not found.
+    # HAProxy keeps workers that are up, and does not find new ones.
     for pod in world.pods.values():
         assert pod.serves_since is not None
         pod.serves_since -= 2 * 10**6
@@ -98,7 +98,7 @@ def test_a_roll_that_waits_too_long_says_for_what_and_goes_on_by_itself() -> Non
     assert world.removed == ["2:worker:test"]
     assert world.plan().status.condition(ConditionType.READY).is_true is False
     world.run(600)
-    assert world.removed == ["2:worker:test"], "nobody else goes, however long it lasts"
+    assert world.removed == ["2:worker:test"], "no other worker leaves, however long this lasts"
     assert progressing(world) == (status, reason, message)
     finder.finds_after = 0
     world.run(200)
@@ -120,7 +120,7 @@ def test_a_scale_down_waits_for_those_that_stay() -> None:
 
 
 def test_a_worker_that_retires_stays_while_a_haproxy_still_sends_it_connections() -> None:
-    # The world holds that against every step.
+    # The world asserts this at every step.
     world = FindingWorld(2)
     world.finders["demo-haproxy-a"].loses_after = 7
     world.use_image("worker:next")
@@ -128,7 +128,7 @@ def test_a_worker_that_retires_stays_while_a_haproxy_still_sends_it_connections(
     assert {pod.revision for pod in world.pods.values()} == {"worker:next"}
 
 
-# --- A HAProxy that cannot be asked
+# --- A HAProxy that does not answer
 
 
 def test_a_haproxy_that_is_not_ready_is_not_waited_for() -> None:
@@ -193,7 +193,7 @@ def test_while_nobody_moves_no_haproxy_is_asked() -> None:
     assert should_query_balancers(seen, shards, 2, 2)
 
 
-# --- What one HAProxy says of one worker
+# --- Reports of one HAProxy on one worker
 
 
 def pod(address: str = "10.0.0.1", served: float | None = 100.0, *, found: bool = False) -> Manifest:
@@ -359,7 +359,7 @@ def test_a_paused_gateway_still_tells_haproxy_where_workers_are() -> None:
     assert world.pods[1].ready(world.now)
 
 
-# --- Asking and saying
+# --- Requests and reports
 
 
 @pytest.fixture

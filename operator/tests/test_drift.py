@@ -1,4 +1,4 @@
-"""No write without an effect: what the API server and others make of an object is not fought over."""
+"""The operator does not repeat a write that the API server or webhooks undo."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,19 +25,19 @@ def container(found: Manifest) -> Manifest:
 
 
 def without_what_is_empty(found: Manifest) -> None:
-    """What `omitempty` does to the fields of a typed API."""
+    """Drop empty fields, as `omitempty` does in a typed API."""
     for mount in container(found)["volumeMounts"]:
         if mount.get("readOnly") is False:
             del mount["readOnly"]
 
 
 def rewritten_resources(found: Manifest) -> None:
-    """What GKE Autopilot's webhook does."""
+    """Change resources, as GKE Autopilot's webhook does."""
     container(found)["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
 
 
 def with_a_sidecar(found: Manifest) -> None:
-    """What a mesh's webhook would do to a template."""
+    """Add a sidecar to a template, as a service mesh's webhook does."""
     containers = found["spec"]["template"]["spec"]["containers"]
     if containers[-1]["name"] != "sidecar":
         containers.append({"name": "sidecar", "image": "mesh", "resources": {"limits": {"cpu": 1}}})
@@ -63,7 +63,7 @@ def test_an_object_that_the_api_server_spells_otherwise_is_written_once(
         cluster.run_controllers()
     assert patches(cluster) == 1
     assert status(cluster)["Progressing"] == ("False", "Settled")
-    # An operator that is new does not remember: it tries once, without effect.
+    # A new operator does not remember the write: it tries once, without effect.
     version = cluster.find("StatefulSet", "demo-worker")["metadata"]["resourceVersion"]
     writes = ApplyHistory()
     for _ in range(20):
@@ -104,7 +104,7 @@ def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> No
     before = patches(cluster)
     found = cluster.find("StatefulSet", "demo-worker")
     found["metadata"]["managedFields"] = [{"manager": "proofgate-operator"}, {"manager": "night-scaler"}]
-    # Twelve seconds pass from reconcile to reconcile.
+    # Each reconcile is twelve seconds after the last.
     for _ in range(50):
         cluster.find("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] = 10
         reconcile_once(cluster, writes)
@@ -115,7 +115,7 @@ def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> No
     assert (told["status"], told["reason"]) == ("False", "Contested")
     assert "StatefulSet demo-worker: spec.revisionHistoryLimit" in told["message"]
     assert "by night-scaler" in told["message"]
-    # Left alone, it is as it should be at the next write, and nothing is contested any more.
+    # Without further changes, the next write lasts, and the condition is no longer Contested.
     for _ in range(60):
         reconcile_once(cluster, writes)
         cluster.run_controllers()
@@ -137,7 +137,7 @@ SIDECAR = {
 
 
 def with_canonical_quantities(found: Manifest) -> None:
-    """What the API server makes of quantities."""
+    """Rewrite quantities, as the API server does."""
     for one in found["spec"]["template"]["spec"]["containers"]:
         if one["name"] == "sidecar":
             one["resources"] = {"limits": {"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "1Gi"}}

@@ -1,5 +1,5 @@
-"""Late events, refusals, cut watches, and kills between any two requests: the same end, and never two of what
-there must be one of."""
+"""Late events, refusals, broken watches, and kills between any two requests: the final state is the same, and
+unique objects are never duplicated."""
 
 import asyncio
 import base64
@@ -37,9 +37,9 @@ REFUSALS = (
 
 
 class Mortal(FakeCluster):
-    """A cluster whose operator is killed by the request after `requests_left`, before it is done.
+    """A cluster that kills the operator at the request after `requests_left`, before the request is executed.
 
-    Killed before its answer, it is as killed by the request after that: what it knew is gone either way.
+    A kill before the answer needs no own case: it loses the same memory as a kill at the next request.
     """
 
     requests_left: int | None = None
@@ -52,8 +52,7 @@ class Mortal(FakeCluster):
         return super().answer(method, path, **parts)
 
     def fatal(self) -> list[int]:
-        """Return which of the requests so far are writes: killed at a read, it is as killed at the write
-        that follows."""
+        """Return the positions of the writes: a kill at a read is equivalent to a kill at the next write."""
         return [at for at, request in enumerate(self.requests) if not request.startswith("GET")]
 
 
@@ -62,7 +61,7 @@ def scaled_down(cluster: FakeCluster) -> None:
 
 
 def rekeyed(cluster: FakeCluster) -> None:
-    """The Secret has another key of the ledger, with the one before it behind."""
+    """Give the ledger's Secret a new key, followed by the previous one."""
     data = cluster.find("Secret", "demo-ledger")["data"]
     former = base64.b64decode(data["signing-key"]).decode()
     new = SigningKey(ledger_key.read(former).name, b"\x02" * 32)
@@ -75,7 +74,7 @@ def reconfigured(cluster: FakeCluster) -> None:
     gateway["spec"]["loadBalancer"] = {"replicas": 1}
 
 
-#: What the operator is at when it is killed: a gateway from nothing, or a change of one that has settled.
+#: The operator's work when it is killed: a new gateway, or a change of a settled one.
 JOURNEYS = {"created": None, "scaled down": scaled_down, "reconfigured": reconfigured, "rekeyed": rekeyed}
 
 
@@ -114,7 +113,7 @@ def test_killed_at_any_request_the_successor_finishes(journey: str) -> None:
 
 
 class Judge:
-    """Watches every write of a run for what must never happen."""
+    """Checks every write of a run for states that must never occur."""
 
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
@@ -130,7 +129,7 @@ class Judge:
         if workers:
             self.replicas.append(workers["spec"]["replicas"])
             down = [before - after for before, after in itertools.pairwise(self.replicas)]
-            assert max(down, default=0) <= 1, "two shards left at once"
+            assert max(down, default=0) <= 1, "two shards are down at the same time"
         owners = [
             reference["uid"]
             for (kind, _, _), live in self.cluster.objects.items()
@@ -243,7 +242,7 @@ def disturb(emulator: Emulator, what: Any) -> None:
 
 
 async def run_through(disturbances: list[Any]) -> FakeCluster:
-    """Run informers and a loop against an API server that is disturbed, until all is settled."""
+    """Run informers and a loop against an API server with disturbances, until everything is settled."""
     cluster = new_cluster()
     cluster.find("GovernanceGateway", "demo")["spec"]["replicas"] = 3
     emulator = Emulator(cluster)

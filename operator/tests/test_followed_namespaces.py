@@ -1,4 +1,4 @@
-"""Which namespaces kopf is told to follow."""
+"""The namespaces that kopf watches."""
 
 from proofgate_operator.api import KIND
 from proofgate_operator.handlers.followed_namespaces import FollowedNamespaces

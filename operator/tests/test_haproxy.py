@@ -1,4 +1,4 @@
-"""What a real HAProxy makes of the rendered configuration."""
+"""The rendered configuration in a real HAProxy."""
 
 import base64
 import http.client
@@ -41,13 +41,13 @@ FRAMING_CASES = Path(__file__).parents[2] / "e2e" / "framing" / "cases.json"
 
 @pytest.fixture(scope="module")
 def shared(haproxy_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """One HAProxy for all tests that leave it, and its workers, as they are."""
+    """One HAProxy with workers, for all tests that do not change them."""
     with ready_bench(haproxy_binary, tmp_path_factory.mktemp("shared")) as running:
         yield running
 
 
 def table(haproxy: Bench, which: int = 0) -> dict[str, int]:
-    """Return the worker of every tenant, found with its first or second key."""
+    """Return the worker of every tenant, by its first or second key."""
     return {tenant: haproxy.worker_of(keys[which]) for tenant, keys in KEYS.items()}
 
 
@@ -67,7 +67,7 @@ def test_the_configuration_of_a_gateway_loads(
     write_map(tmp_path / "tenants.map", KEYS)
     write_owners(tmp_path / "owners.map", {})
     (tmp_path / "routing.map").write_text("routing-key 0123456789abcdef\n")
-    # HAProxy 2.6 warns when it starts without one.
+    # HAProxy 2.6 warns at its start without this file.
     (tmp_path / "servers.state").write_text("1\n")
     write_certificate(tmp_path / "tls.pem")
     text = render_config(gateway(replicas=replicas, loadBalancer=balancer), DEFAULTS)
@@ -126,14 +126,14 @@ def test_scaling_moves_only_the_share_that_it_must(haproxy: Bench) -> None:
     haproxy.set_ready(3)
     three = table(haproxy)
     moved = [tenant for tenant in two if two[tenant] != three[tenant]]
-    assert all(three[tenant] == 2 for tenant in moved), "a tenant moves to the new worker or not at all"
+    assert all(three[tenant] == 2 for tenant in moved), "a tenant moves only to the new worker"
     assert len(moved) < TENANTS * 0.43
     haproxy.set_ready(2)
     assert table(haproxy) == two
 
 
 def head(*headers: str, key: str | None = FIRST, line: str = "GET / HTTP/1.1") -> bytes:
-    """Return a head; the key's line comes last."""
+    """Return a request head; the key's header comes last."""
     lines = [line, "Host: gw", *headers, *([f"Authorization: Bearer {key}"] if key is not None else [])]
     return "\r\n".join([*lines, "", ""]).encode()
 
@@ -218,7 +218,9 @@ def test_what_only_looks_like_a_key_is_none(shared: Bench, lines: str) -> None:
     ["X-Proofgate-Tenant: tenant-1", "X-Unique-ID: tenant-1", "Forwarded: for=tenant-1"],
 )
 def test_a_tenant_named_by_the_client_changes_nothing(shared: Bench, header: str) -> None:
-    assert shared.worker_of(KEYS["tenant-1"][0]) != shared.worker_of(FIRST), "the test could not tell"
+    assert shared.worker_of(KEYS["tenant-1"][0]) != shared.worker_of(FIRST), (
+        "both tenants have the same worker, so the test would be inconclusive"
+    )
     sent = head(header)
     assert shared.arrival(sent) == Arrival(shared.worker_of(FIRST), "tenant-0", sent)
     unknown = shared.arrival(head(header, key="sk-nobody-knows-0123456789"))
@@ -271,7 +273,7 @@ def test_a_key_in_a_body_is_not_used(shared: Bench, line: str) -> None:
 
 
 def test_a_connection_stays_with_the_tenant_of_its_first_head(shared: Bench) -> None:
-    """The worker sees that the second request is not the routed tenant's, and refuses it."""
+    """The worker refuses the second request, because its key belongs to another tenant."""
     other = head(key=KEYS["tenant-1"][0])
     found = shared.arrival(head() + other)
     assert found == Arrival(shared.worker_of(FIRST), "tenant-0", head() + other)
@@ -338,8 +340,7 @@ def test_a_key_in_pieces_is_waited_for(shared: Bench) -> None:
 def test_before_a_head_is_whole_its_pieces_are_looked_through_and_neither_hashed_nor_looked_up(
     shared: Bench,
 ) -> None:
-    """Each byte may come by itself, and every rule above the one that waits is gone through for each of
-    them."""
+    """Each byte may arrive alone, and HAProxy then evaluates every rule above the one that waits."""
     config = (shared.folder / "haproxy.cfg").read_text().splitlines()
     rules = [line.strip() for line in config if line.strip().startswith("tcp-request content ")]
     whole = next(number for number, rule in enumerate(rules) if "set-var(txn.whole)" in rule)
@@ -350,7 +351,7 @@ def test_before_a_head_is_whole_its_pieces_are_looked_through_and_neither_hashed
 
 
 def token(**claims: Any) -> str:
-    """Return a token that names a tenant; nobody looks at its signature on the way."""
+    """Return a token that names a tenant; HAProxy does not check its signature."""
     parts = ({"alg": "EdDSA", "typ": "JWT"}, claims)
     encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts]
     return ".".join([*encoded, "c2lnbmF0dXJl"])
@@ -462,7 +463,7 @@ def test_clients_inside_need_no_proxy_header_where_those_outside_do(
         outside = b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\n"
         arrived = running.arrival(outside, head())
         assert (arrived.tenant, arrived.worker) == ("tenant-0", told["worker"])
-        # There, such a header is no part of what HAProxy believes: it is what the client sent.
+        # On this port, HAProxy does not interpret such a header but forwards it as the client's bytes.
         assert where.arrival(outside, head()).sent == outside + head()
         with pytest.raises((OSError, http.client.HTTPException)):
             running.ask(FIRST)
@@ -483,7 +484,7 @@ def test_without_a_worker_the_answer_is_503_and_says_when_to_come_back(
 
 
 def test_a_request_that_reached_a_worker_is_never_sent_again(haproxy: Bench) -> None:
-    """A worker that dies without an answer: the client sees that its connection ended, and nothing else."""
+    """A worker dies without an answer: the client only sees that its connection ended."""
     with closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, timeout=PATIENCE)) as connection:
         connection.request("POST", "/", body=b"{}", headers={"Authorization": f"Bearer {FIRST}"})
         with pytest.raises(http.client.RemoteDisconnected):
@@ -504,11 +505,11 @@ def test_a_stream_passes_as_it_comes_and_a_stopping_haproxy_finishes_it(haproxy:
         assert response.readline() == b"data: one\n"
         haproxy.process.send_signal(signal.SIGUSR1)
         eventually(lambda: haproxy.metrics("/healthz")[0] == 0, "HAProxy no longer listens")
-        # The pod's hook goes on asking.
+        # The pod's hook sends the signal repeatedly.
         haproxy.process.send_signal(signal.SIGUSR1)
         assert haproxy.process.poll() is None
         kept.request("GET", "/", headers=authorization)
-        assert kept.getresponse().read(), "a connection that was open is still served"
+        assert kept.getresponse().read(), "an open connection is still served"
         for worker in haproxy.workers:
             worker.release.set()
         assert b"data: [DONE]" in response.read()

@@ -1,6 +1,6 @@
-"""How a running HAProxy follows workers to their addresses, and to no former one.
+"""A running HAProxy follows workers to their addresses and never uses a former address.
 
-A name server that tells of pods that are gone is what clusters have, for as long as answers are cached.
+While answers are cached, a cluster's name server may return addresses of deleted pods.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ FIRST, SECOND, THIRD = (f"127.0.0.2{number}" for number in range(3))
 
 @pytest.fixture
 def unset(haproxy_binary: str, tmp_path: Path) -> Iterator[Bench]:
-    """HAProxy with eight server lines that are names, before three workers with an address each."""
+    """HAProxy with eight server lines that are host names, in front of three workers with an address each."""
     first = Worker(0, FIRST)
     made = [first, *(Worker(ordinal, f"127.0.0.2{ordinal}", first.ports) for ordinal in (1, 2))]
     lines = [f"worker-{ordinal}.test" for ordinal in range(8)]
@@ -41,7 +41,7 @@ def unset(haproxy_binary: str, tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def placed(unset: Bench) -> Iterator[tuple[Bench, Agent]]:
-    """The same with an agent, which has the addresses of two workers."""
+    """The same HAProxy with an agent that has the addresses of two workers."""
     write_addresses(unset.addresses, {0: FIRST, 1: SECOND})
     with agent(unset) as beside:
         eventually(lambda: unset.up() == 2, "the two workers that have an address are up")
@@ -49,12 +49,12 @@ def placed(unset: Bench) -> Iterator[tuple[Bench, Agent]]:
 
 
 def table(haproxy: Bench) -> dict[str, int]:
-    """Return where each tenant's connections go."""
+    """Return the worker that receives each tenant's connections."""
     return {tenant: haproxy.worker_of(keys[0]) for tenant, keys in KEYS.items()}
 
 
 def states(beside: Agent) -> dict[str, tuple[str | None, str]]:
-    """Return what the operator is told of the workers that are not in maintenance."""
+    """Return the agent's report on the workers that are not in maintenance."""
     status, text = beside.get("/workers")
     assert status == 200
     found = {item["name"]: (item["address"], item["state"]) for item in json.loads(text)["workers"]}
@@ -66,7 +66,7 @@ def test_a_line_without_an_address_equals_an_absent_one(placed: tuple[Bench, Age
     two = table(haproxy)
     assert set(two.values()) == {0, 1}
     write_addresses(haproxy.addresses, {0: FIRST, 1: SECOND, 2: THIRD})
-    eventually(lambda: haproxy.up() == 3, "the third worker is up, and HAProxy was not started anew")
+    eventually(lambda: haproxy.up() == 3, "the third worker is up without a restart of HAProxy")
     moved = {tenant: worker for tenant, worker in table(haproxy).items() if worker != two[tenant]}
     assert set(moved.values()) == {2} and len(moved) < len(KEYS) * 0.43
     write_addresses(haproxy.addresses, {0: FIRST, 1: SECOND})
@@ -102,7 +102,7 @@ def test_a_haproxy_that_starts_knows_its_workers_before_anybody_tells_it(
     eventually(lambda: weights_of(haproxy)["worker-1"] == 34, "the second worker has a small share")
     before = table(haproxy)
     weighed = f"worker-1 {SECOND} 2 4 34 100"
-    eventually(lambda: weighed in haproxy.server_state.read_text(), "what HAProxy holds is written down")
+    eventually(lambda: weighed in haproxy.server_state.read_text(), "the state file has HAProxy's servers")
     with beside.frozen():
         haproxy.restart(haproxy_binary)
         assert table(haproxy) == before
@@ -126,7 +126,7 @@ def test_no_request_is_turned_away_once_a_killed_haproxy_accepts_connections_aga
     thread.start()
     try:
         for _ in range(5):
-            eventually(lambda: SECOND in state.read_text(), "what HAProxy holds is written down")
+            eventually(lambda: SECOND in state.read_text(), "the state file has HAProxy's servers")
             haproxy.stop()
             answers.clear()
             haproxy.start(haproxy_binary)
@@ -141,10 +141,10 @@ def test_a_worker_that_moves_while_haproxy_is_dead_is_sent_nothing_where_it_was(
     haproxy_binary: str, placed: tuple[Bench, Agent]
 ) -> None:
     haproxy, beside = placed
-    eventually(lambda: SECOND in haproxy.server_state.read_text(), "what HAProxy holds is written down")
+    eventually(lambda: SECOND in haproxy.server_state.read_text(), "the state file has HAProxy's servers")
     haproxy.stop()
     write_addresses(haproxy.addresses, {0: FIRST, 1: THIRD})
-    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "the agent forgets where it was")
+    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "the agent removes the old address")
     seen = haproxy.workers[1].seen
     with beside.frozen():
         haproxy.start(haproxy_binary)
@@ -158,11 +158,11 @@ def test_a_worker_that_is_down_is_not_up_in_a_haproxy_that_starts(
 ) -> None:
     haproxy, beside = placed
     haproxy.workers[1].ready = False
-    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "it is down")
+    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "the worker is down")
     with beside.frozen():
         haproxy.restart(haproxy_binary)
         assert haproxy.up() == 1
-    eventually(lambda: states(beside).get("worker-1") == (SECOND, "down"), "it is checked again")
+    eventually(lambda: states(beside).get("worker-1") == (SECOND, "down"), "HAProxy checks the worker again")
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,13 @@ def test_an_agent_that_starts_while_haproxy_is_dead_forgets_what_is_not_so_any_m
 ) -> None:
     write_addresses(unset.addresses, {0: FIRST, 1: SECOND})
     with agent(unset):
-        eventually(lambda: SECOND in unset.server_state.read_text(), "what HAProxy holds is written down")
+        eventually(lambda: SECOND in unset.server_state.read_text(), "the state file has HAProxy's servers")
     unset.stop()
     write_addresses(unset.addresses, {0: FIRST, 1: THIRD})
     with agent(unset, waits=False) as beside:
-        eventually(lambda: SECOND not in unset.server_state.read_text(), "the new agent forgets where it was")
+        eventually(
+            lambda: SECOND not in unset.server_state.read_text(), "the new agent removes the old address"
+        )
         assert FIRST in unset.server_state.read_text()
         with beside.frozen():
             unset.start(haproxy_binary)
@@ -203,7 +205,7 @@ def test_an_address_that_another_pod_may_have_by_now_is_sent_nothing(placed: tup
     haproxy, beside = placed
     write_addresses(haproxy.addresses, {0: FIRST, 1: None})
     eventually(lambda: "worker-1" not in states(beside), "the second worker is in maintenance")
-    # Whoever is there still passes every check.
+    # The process at the old address still passes every check.
     seen = haproxy.workers[1].seen
     assert set(table(haproxy).values()) == {0}
     assert haproxy.workers[1].seen == seen
@@ -214,7 +216,7 @@ def test_a_new_worker_gets_no_connection_before_it_has_passed_its_checks(placed:
     haproxy.workers[2].ready = False
     haproxy.workers[2].refuse_connections()
     write_addresses(haproxy.addresses, {0: FIRST, 1: SECOND, 2: THIRD})
-    eventually(lambda: states(beside).get("worker-2") == (THIRD, "down"), "it is known and down")
+    eventually(lambda: states(beside).get("worker-2") == (THIRD, "down"), "the new worker is known and down")
     assert set(table(haproxy).values()) == {0, 1}
     assert all(line["worker"] != "worker-2" and line["retries"] in (0, "0") for line in haproxy.log())
 
@@ -228,18 +230,18 @@ def test_a_stream_goes_on_while_its_worker_loses_its_address(placed: tuple[Bench
         assert stream.readline() == b"data: one\n"
         write_addresses(haproxy.addresses, {0: FIRST, 1: None})
         eventually(lambda: "worker-1" not in states(beside), "its worker is in maintenance")
-        assert haproxy.worker_of(KEYS[tenant][0]) == 0, "what comes now goes to another one"
+        assert haproxy.worker_of(KEYS[tenant][0]) == 0, "new connections go to another worker"
         write_addresses(haproxy.addresses, {0: FIRST, 1: THIRD})
         eventually(lambda: states(beside).get("worker-1") == (THIRD, "up"), "its successor is up")
         haproxy.workers[1].release.set()
         assert b"data: [DONE]" in stream.read()
 
 
-# --- A name server that is behind
+# --- A name server with old answers
 
 
 class StaleNames:
-    """A name server with answers that are as old as its cache lets them be."""
+    """A name server with answers as old as its cache permits."""
 
     def __init__(self, **addresses: str) -> None:
         self.addresses = {f"{name.replace('_', '-')}.test": found for name, found in addresses.items()}
@@ -252,7 +254,7 @@ class StaleNames:
 
 @contextmanager
 def follower(haproxy: Bench, names: StaleNames) -> Iterator[None]:
-    """Follow the addresses in this process, with a name server of its own."""
+    """Follow the addresses in this process, with another name server."""
     target = WorkerAddresses(
         haproxy.addresses, RuntimeApi(haproxy.runtime_socket), NameResolver(names.look_up)
     )
@@ -280,9 +282,9 @@ def test_what_is_written_wins_over_a_name_server_that_tells_of_pods_that_are_gon
     write_addresses(unset.addresses, {0: FIRST, 1: SECOND})
     with follower(unset, names):
         eventually(lambda: unset.up() == 2, "both workers are found")
-        # The second worker's pod is replaced, and another pod has its address.
+        # The second worker's pod is replaced, and another pod gets its old address.
         write_addresses(unset.addresses, {0: FIRST, 1: None})
-        eventually(lambda: set(table(unset).values()) == {0}, "the pod that is gone gets nothing")
+        eventually(lambda: set(table(unset).values()) == {0}, "the deleted pod gets no connections")
         write_addresses(unset.addresses, {0: FIRST, 1: THIRD})
         eventually(lambda: set(table(unset).values()) == {0, 2}, "its successor is found")
         seen = unset.workers[1].seen
@@ -293,8 +295,8 @@ def test_what_is_written_wins_over_a_name_server_that_tells_of_pods_that_are_gon
 def test_without_a_file_names_lead_to_workers(unset: Bench) -> None:
     names = StaleNames(worker_0=FIRST, worker_1=SECOND)
     with follower(unset, names):
-        eventually(lambda: unset.up() == 2, "both are found by their names")
+        eventually(lambda: unset.up() == 2, "both workers are found by name")
         assert set(table(unset).values()) == {0, 1}
         names.addresses["worker-1.test"] = THIRD
         unset.workers[1].ready = False
-        eventually(lambda: set(table(unset).values()) == {0, 2}, "and followed to another address")
+        eventually(lambda: set(table(unset).values()) == {0, 2}, "the worker is found at its new address")

@@ -1,4 +1,4 @@
-"""What a real HAProxy does at its bounds, with placed tenants, and what it logs."""
+"""A real HAProxy at its limits, with assigned tenants, and its access log."""
 
 import http.client
 import json
@@ -27,7 +27,7 @@ def table(haproxy: Bench) -> dict[str, int]:
 
 @contextmanager
 def streaming(haproxy: Bench, key: str) -> Iterator[http.client.HTTPResponse]:
-    """A stream of which the first event has come, on a connection of its own."""
+    """Yield a stream after its first event, on a separate connection."""
     with closing(haproxy.connect()) as connection:
         connection.request("GET", "/stream", headers={"Authorization": f"Bearer {key}"})
         response = connection.getresponse()
@@ -70,7 +70,7 @@ def test_while_its_worker_is_away_a_placed_tenant_is_served_by_another(
 
 @contextmanager
 def waiting(haproxy: Bench) -> Iterator[tuple[Worker, http.client.HTTPConnection]]:
-    """A connection that waits for its owner: HAProxy holds that for well, and it refuses every connection."""
+    """Yield a connection that waits for its owner, which is up in HAProxy but refuses every connection."""
     [key, *_] = KEYS["tenant-0"]
     owner = haproxy.workers[haproxy.worker_of(key)]
     owner.refuse_connections()
@@ -82,7 +82,7 @@ def waiting(haproxy: Bench) -> Iterator[tuple[Worker, http.client.HTTPConnection
 def test_a_connection_that_waits_for_a_worker_that_dies_is_served_by_another(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    # It tries for as long as a busy machine takes to find that the worker is down.
+    # HAProxy retries long enough for a busy machine to find that the worker is down.
     with bench(haproxy_binary, tmp_path, workers, KEYS, retries=PATIENCE) as haproxy:
         haproxy.set_ready(3)
         with waiting(haproxy) as (owner, connection):
@@ -115,7 +115,7 @@ def test_where_affinity_is_required_tenants_of_an_absent_worker_are_told_to_come
                 assert refusal(answer) == (503, "1", "no_worker_available")
             else:
                 assert answer[2]["worker"] == owner
-        assert haproxy.ask(UNKNOWN)[0] == 200, "whoever has no owner is any worker's to refuse"
+        assert haproxy.ask(UNKNOWN)[0] == 200, "any worker may refuse a key without an owner"
         haproxy.set_ready(3)
         assert table(haproxy) == owners
 
@@ -146,7 +146,7 @@ def test_where_affinity_is_required_a_stand_in_serves_while_the_owner_is_away_an
 def test_a_stand_in_serves_for_an_owner_without_a_server_line(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    """A HAProxy that was started for fewer workers has no line of a new one yet."""
+    """A HAProxy that was started for fewer workers has no server line for a new worker yet."""
     owners, stand_ins = dict.fromkeys(KEYS, 9), dict.fromkeys(KEYS, 1)
     with bench(
         haproxy_binary, tmp_path, workers, KEYS, owners=owners, stand_ins=stand_ins, requires_owner=True
@@ -163,7 +163,7 @@ def test_an_owner_without_a_server_line_leaves_the_choice_to_the_ring(
         assert haproxy.ask(KEYS["tenant-0"][0])[0] == 200
 
 
-# --- Bounds
+# --- Limits
 
 
 def test_a_full_worker_is_waited_for_and_no_other_is_asked(
@@ -242,13 +242,15 @@ def test_one_address_opens_no_more_connections_in_a_second_than_it_may(
                 except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                     return True
 
-        # Many at once: a busy machine may take a second for a few.
-        eventually(lambda: any(refused("127.0.0.5") for _ in range(20)), "one is closed without an answer")
+        # Many connections together, because a busy machine may take a second for a few.
+        eventually(
+            lambda: any(refused("127.0.0.5") for _ in range(20)), "a connection is closed without an answer"
+        )
         assert not refused("127.0.0.6"), "another address has its own count"
 
 
 def queued(haproxy: Bench) -> int:
-    """Return how many connections wait, for one worker or for any."""
+    """Return the number of connections in the queues of all workers."""
     lines = haproxy.metrics("/metrics")[1].splitlines()
     waiting = re.compile(r'haproxy_(server|backend)_current_queue\{proxy="workers".*\} (\d+)')
     return sum(int(found[2]) for found in map(waiting.fullmatch, lines) if found)
@@ -265,7 +267,7 @@ def test_every_connection_is_logged_with_its_tenant_and_worker_and_without_its_k
         owner = haproxy.worker_of(KEYS["tenant-0"][0])
         haproxy.ask(UNKNOWN)
         eventually(lambda: len(haproxy.log()) == 2, "both connections are logged")
-        # Two connections that end at the same time are logged in either order.
+        # Two connections that end at the same time may be logged in either order.
         known, unknown = sorted(haproxy.log(), key=lambda line: line["tenant"] == "-")
         assert (known["tenant"], known["worker"]) == ("tenant-0", f"worker-{owner}")
         assert (known["event"], known["backend"], known["termination"]) == ("connection", "workers", "--")
@@ -299,16 +301,16 @@ def test_by_default_only_what_went_wrong_is_logged(
         haproxy.worker_of(KEYS["tenant-0"][0])
         with closing(socket.create_connection(("127.0.0.1", haproxy.port))):
             pass
-        # All of them: on a busy machine a health check may fail for once, and another worker answers.
+        # All workers refuse: after a failed health check on a busy machine, another worker could answer.
         for worker in workers:
             worker.refuse_connections()
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             haproxy.ask(KEYS["tenant-1"][0])
-        eventually(lambda: haproxy.log(), "the connection that found no worker is logged")
+        eventually(lambda: haproxy.log(), "the connection without a worker is logged")
         line = haproxy.log()[0]
         assert line["tenant"] == "tenant-1"
         assert line["worker"] in {f"worker-{number}" for number in range(len(workers))}
-        assert line["termination"] == "SC", "the server's side, while connecting"
+        assert line["termination"] == "SC", "terminated on the server's side during the connection attempt"
 
 
 # --- Replicas

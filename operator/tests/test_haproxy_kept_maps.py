@@ -1,4 +1,4 @@
-"""Keys of GatewayTenants in a HAProxy that starts: it knows them before it accepts a connection."""
+"""Keys of GatewayTenants in a starting HAProxy, which knows them before it accepts a connection."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ OWN = KEYS["tenant-0"][0]
 
 
 def write_shard(haproxy: Bench, *keys: str) -> None:
-    """Renew the shard of these keys as the kubelet does."""
+    """Replace the shard of these keys as the kubelet does."""
     digests = sorted(hashlib.sha256(key.encode()).hexdigest() for key in keys)
     folder = haproxy.shards / "00"
     folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def test_what_changes_while_haproxy_is_dead_is_in_the_map_that_it_starts_from(
     haproxy, beside = followed
     haproxy.stop()
     write_shard(haproxy, OTHER)
-    eventually(lambda: keeps(haproxy, OTHER) and not keeps(haproxy, KEY), "the map is that of the shard")
+    eventually(lambda: keeps(haproxy, OTHER) and not keeps(haproxy, KEY), "the map matches the shard")
     with beside.frozen():
         haproxy.start(haproxy_binary)
         haproxy.set_ready(3)

@@ -1,4 +1,4 @@
-"""What a running HAProxy takes from its sidecar, the worker's `proofgate gateway haproxy-sidecar`."""
+"""Changes that a running HAProxy gets from its sidecar, the worker's `proofgate gateway haproxy-sidecar`."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def test_a_new_key_is_known_and_an_old_one_forgotten_while_a_stream_goes_on(hapr
         assert stream.readline() == b"data: one\n"
         where = haproxy.worker_of(second)
         replace_map(haproxy, KEYS | {"tenant-0": [second, NEW_KEY]})
-        eventually(lambda: tenant_of(haproxy, NEW_KEY) == "tenant-0", "the new key is known")
+        eventually(lambda: tenant_of(haproxy, NEW_KEY) == "tenant-0", "HAProxy knows the new key")
         assert tenant_of(haproxy, first) == "-"
         assert haproxy.worker_of(NEW_KEY) == haproxy.worker_of(second) == where
         for worker in haproxy.workers:
@@ -51,7 +51,10 @@ def test_a_map_of_thousands_of_keys_is_taken_on_as_a_whole(haproxy: Bench) -> No
     many = {f"tenant-{number}": [f"sk-many-{number}-0123456789"] for number in range(4000)}
     with agent(haproxy) as beside:
         replace_map(haproxy, many)
-        eventually(lambda: beside.metric("entries", target="tenants.map") == 4000, "all of them")
+        eventually(
+            lambda: beside.metric("entries", target="tenants.map") == 4000,
+            "the agent has counted all entries",
+        )
         assert tenant_of(haproxy, many["tenant-3999"][0]) == "tenant-3999"
         assert tenant_of(haproxy, KEYS["tenant-0"][0]) == "-"
 
@@ -74,7 +77,7 @@ def test_the_agent_is_not_ready_before_a_worker_has_passed_a_check(
 
     def found_down() -> bool:
         status, told = beside.get("/readyz")
-        assert status != 200, "HAProxy held workers for up that it had not checked"
+        assert status != 200, "HAProxy treated unchecked workers as up"
         return told == "no worker is up\n"
 
     with agent(haproxy, waits=False) as beside:
@@ -142,14 +145,14 @@ def test_a_new_worker_takes_its_share_in_stages_on_which_every_replica_agrees_at
             for replica in replicas:
                 use_weights(replica, {2: percent} if percent < 100 else {})
             if percent == 34:
-                # The first stage is there before the worker is.
+                # The first stage starts before the worker is ready.
                 haproxy.workers[2].ready = True
                 eventually(lambda: all(replica.up() == 3 for replica in replicas), "all workers up")
             now = table(haproxy)
             assert table(other) == now
             taken = {tenant for tenant in now if now[tenant] != before[tenant]}
-            assert {now[tenant] for tenant in taken} == {2}, "only the new worker's share moves"
-            assert moved < taken, "and what has moved stays"
+            assert {now[tenant] for tenant in taken} == {2}, "tenants move only to the new worker"
+            assert moved < taken, "moved tenants stay with the new worker"
             moved = taken
             sizes.append(len(taken))
             other.restart(haproxy_binary)
@@ -163,7 +166,9 @@ def test_a_new_worker_takes_its_share_in_stages_on_which_every_replica_agrees_at
 def test_a_weight_of_a_worker_that_this_haproxy_has_no_line_for_is_passed_over(haproxy: Bench) -> None:
     with agent(haproxy) as beside:
         use_weights(haproxy, {2: 34, 9: 34})
-        eventually(lambda: beside.metric("entries", target="weights.map") == 2, "the file is taken on")
+        eventually(
+            lambda: beside.metric("entries", target="weights.map") == 2, "the agent has loaded the file"
+        )
         assert beside.ready()
 
 
@@ -175,7 +180,7 @@ def test_a_weight_that_somebody_else_sets_is_set_right(haproxy: Bench) -> None:
             runtime.sendall(b"set server workers/worker-0 weight 1; set server workers/worker-2 weight 1\n")
             assert not runtime.recv(1024).strip()
         wanted = {"worker-0": 100, "worker-1": 100, "worker-2": 67}
-        eventually(lambda: weights_of(haproxy) == wanted, "the weights are back")
+        eventually(lambda: weights_of(haproxy) == wanted, "the weights are restored")
 
 
 # --- The certificate
@@ -183,7 +188,7 @@ def test_a_weight_that_somebody_else_sets_is_set_right(haproxy: Bench) -> None:
 
 @pytest.fixture
 def tls(haproxy_binary: str, tmp_path: Path, workers: list[Worker]) -> Iterator[tuple[Bench, Path]]:
-    """HAProxy that ends TLS, and the path of its certificate."""
+    """HAProxy that terminates TLS, and the path of its certificate."""
     certificate = tmp_path / "tls.pem"
     write_certificate(certificate, name="first")
     with bench(haproxy_binary, tmp_path, workers, KEYS, certificate=certificate) as running:
@@ -203,7 +208,7 @@ def name_shown(haproxy: Bench) -> str:
 
 
 def renew(haproxy: Bench, certificate: Path, name: str) -> None:
-    """Replace chain and key, one after the other, with ones that clients trust as well."""
+    """Replace chain and key, one after the other, by new ones that clients also trust."""
     assert haproxy.context
     new = certificate.with_name("new.pem")
     write_certificate(new, name=name)
@@ -227,7 +232,7 @@ def test_over_tls_a_tenant_reaches_the_worker_that_it_reaches_without(
 def test_a_client_that_speaks_only_an_old_tls_gets_no_connection(tls: tuple[Bench, Path]) -> None:
     haproxy, _ = tls
     assert haproxy.context
-    # Without a lower security level, the client itself would refuse to speak so old a version.
+    # With a higher security level, the client itself would refuse this old version.
     haproxy.context.set_ciphers("ALL:@SECLEVEL=0")
     haproxy.context.minimum_version = ssl.TLSVersion.TLSv1
     haproxy.context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -258,16 +263,16 @@ def test_a_certificate_is_renewed_while_a_stream_runs_and_connections_come(tls: 
         thread.start()
         ends.callback(thread.join)
         ends.callback(done.set)
-        eventually(lambda: "first" in seen, "connections come")
+        eventually(lambda: "first" in seen, "a connection has seen the first certificate")
         renew(haproxy, certificate, "second")
-        eventually(lambda: "second" in seen, "the new certificate is shown")
+        eventually(lambda: "second" in seen, "a connection has seen the new certificate")
         for worker in haproxy.workers:
             worker.release.set()
         assert b"data: [DONE]" in stream.read()
         assert beside.ready()
         assert beside.metric("updates_total", target="certificate") == 1
     assert failures == []
-    assert seen == sorted(seen), "once the new one is shown, the old one is gone"
+    assert seen == sorted(seen), "after the first new certificate, no old one is shown"
 
 
 def test_a_certificate_that_does_not_fit_its_key_is_refused_and_the_old_one_stays(
@@ -279,12 +284,14 @@ def test_a_certificate_that_does_not_fit_its_key_is_refused_and_the_old_one_stay
         write_certificate(other, name="other")
         shutil.copy(other, certificate)
         refused = {"target": "certificate", "reason": "refused"}
-        eventually(lambda: beside.metric("failures_total", **refused) == 1, "it is refused")
+        eventually(
+            lambda: beside.metric("failures_total", **refused) == 1, "the invalid certificate is refused"
+        )
         assert name_shown(haproxy) == "first"
         assert beside.ready()
         assert "PRIVATE" not in beside.log()
         renew(haproxy, certificate, "second")
-        eventually(lambda: name_shown(haproxy) == "second", "the next good one is taken on")
+        eventually(lambda: name_shown(haproxy) == "second", "the next valid certificate is loaded")
 
 
 def test_when_the_certificate_expires_is_a_metric(tls: tuple[Bench, Path]) -> None:

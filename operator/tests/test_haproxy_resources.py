@@ -1,4 +1,4 @@
-"""What HAProxy asks of its node: what the manifest says, and what the operator sets where it says nothing."""
+"""HAProxy's resource requests: from the manifest, and the operator's defaults."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is held of the workers' checkpoints: the newest, by the ledger's key, of the volume that is there."""
+"""The held checkpoints of workers: the newest, signed with the ledger's key, for the current volume."""
 
 import asyncio
 import base64
@@ -36,7 +36,7 @@ Manifest = dict[str, Any]
 LOG = logging.getLogger("test")
 LEDGER = "proofgate.dev/team/demo"
 KEY = SigningKey(LEDGER, bytes(32))
-#: From one reconcile to the next passes what is waited for between two writes.
+#: Each reconcile is later than the last by more than the interval between two writes.
 CLOCK = itertools.count(2_000_000_000.0, HOLD_INTERVAL_SECONDS + 1)
 EARLIER, LATER = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 HELD = Ref("ConfigMap", "demo-checkpoints")
@@ -59,11 +59,11 @@ def signed(text: str, key: SigningKey = KEY) -> str:
 
 
 class Ledger:
-    """A settled gateway whose workers tell checkpoints."""
+    """A settled gateway whose workers report checkpoints."""
 
     def __init__(self, claim: str = SHARED, **changes: Any) -> None:
         self.world = World(**changes)
-        # As from a backup: for a claim that somebody brought, none would be generated.
+        # The Secret as from a backup, because the operator generates none for a user's claim.
         self.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(
             self.world.gateway, KEY.signing_text, "verifying"
         )
@@ -94,10 +94,10 @@ class Ledger:
         return decide(self.world.gateway, seen, DEFAULTS)
 
     def hear(self, *told: tuple[int, str | WorkerReport]) -> dict[str, str]:
-        """One reconcile, and what is held after it."""
+        """Reconcile once, and return the held checkpoints."""
         plan = self.plan(*told)
         if plan.newer_checkpoints is not None:
-            # The API server refuses what was made of another version.
+            # The API server refuses a write that is based on another version.
             live = self.world.children.get(HELD)
             assert plan.newer_checkpoints["metadata"].get("resourceVersion") == (live and str(self.version))
             self.version += 1
@@ -157,7 +157,7 @@ def test_nothing_else_takes_its_place(told: str) -> None:
 
 
 def rotated() -> tuple[SigningKey, str, str]:
-    """The key that follows, and its Secret's text with the one before and without."""
+    """Return the next key, and its Secret's text with and without the previous key."""
     new = SigningKey(LEDGER, b"\x02" * 32)
     statement = (
         f"proofgate.dev/key-succession@v1\nold {KEY.verifying_text}\nnew {new.verifying_text}\n"
@@ -176,7 +176,7 @@ def test_while_shards_go_over_to_another_key_one_by_one_the_newest_of_each_is_he
         assert ledger.hear((0, over), (1, note(1, 8))) == {"0": over, "1": note(1, 8)}
         assert ledger.hear((0, over), (1, note(1, 8, root=b"\x01" * 32))) == {"0": over, "1": note(1, 8)}
     told = ledger.plan((1, note(1, 7)))
-    assert "LedgerSetBack" in str(told), "what the old key signed still tells a rollback"
+    assert "LedgerSetBack" in str(told), "the old key's checkpoint still reveals a rollback"
 
 
 def test_the_status_says_which_shards_sign_with_which_key_while_they_go_over() -> None:
@@ -193,7 +193,7 @@ def test_the_status_says_which_shards_sign_with_which_key_while_they_go_over() -
     ledger.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(ledger.world.gateway, rolling, "")
     over = note(0, 2, LATER, key=new)
     assert signing((0, over), (1, note(1)), (2, note(2))) == {new.verifying_text: [0], old: [1, 2]}
-    # Who tells nothing just now has not changed by that; what no known key signed counts as nothing.
+    # A missing report changes nothing; a checkpoint with an unknown key counts as nothing.
     stranger = note(1, 9, key=SigningKey(LEDGER, b"\x07" * 32))
     assert signing((0, ""), (1, stranger)) == {new.verifying_text: [0], old: [2]}
     ledger.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(ledger.world.gateway, alone, "")
@@ -216,7 +216,7 @@ def test_a_key_that_follows_rolls_the_workers_and_that_the_one_before_goes_rolls
         ]
 
     _, rolling, alone = rotated()
-    assert digests(KEY.signing_text) == [], "nothing is to be written for the key that is in use"
+    assert digests(KEY.signing_text) == [], "with the key in use, the StatefulSet is not written"
     assert len(digests(rolling)) == 1
     assert digests(alone) == digests(rolling)
 
@@ -414,7 +414,7 @@ def test_what_contradicts_what_is_held_is_an_event_of_its_own_and_only_once(told
 
 
 class Telling(WorkerReports):
-    """Workers that tell one checkpoint of the first shard."""
+    """Workers that report one checkpoint of the first shard."""
 
     def __init__(self, text: str, now: float) -> None:
         super().__init__(time_now=lambda: now)
@@ -425,7 +425,7 @@ class Telling(WorkerReports):
 
 
 def held_by(cluster: FakeCluster) -> list[str]:
-    """The numbers of records that are held, as they stand in the notes."""
+    """Return the record counts in the held checkpoints."""
     return [text.split("\n")[1] for text in cluster.find("ConfigMap", "demo-checkpoints")["data"].values()]
 
 
@@ -434,7 +434,7 @@ def test_what_another_operator_held_meanwhile_is_not_set_back_and_the_reconcile_
     settle(cluster)
     assert not hear(cluster, 7).failed and held_by(cluster) == ["7"]
     cluster.stale = True
-    # The other one is ahead, and this one's watch has not told it yet.
+    # The other operator is ahead, and this operator's watch has not reported it yet.
     cluster.find("ConfigMap", "demo-checkpoints")["data"]["0"] = note(0, 9, key=key_of(cluster))
     assert not hear(cluster, 8).failed and held_by(cluster) == ["9"]
     cluster.stale = False
@@ -460,7 +460,7 @@ def test_an_operator_killed_while_it_holds_loses_nothing_and_its_successor_goes_
 
 
 def cluster_that_holds(size: int) -> FakeCluster:
-    """A settled cluster where a checkpoint of so many records is held."""
+    """Return a settled cluster with a held checkpoint of `size` records."""
     cluster = new_cluster()
     settle(cluster)
     hear(cluster, size)
@@ -469,12 +469,12 @@ def cluster_that_holds(size: int) -> FakeCluster:
 
 
 def hear(cluster: FakeCluster, size: int) -> ReconcileResult:
-    """One reconcile, a minute after the one before, of a worker that tells so many records."""
+    """Reconcile, a minute after the last reconcile, with a worker that reports `size` records."""
     workers = Telling(note(0, size, key=key_of(cluster)), next(CLOCK))
     return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, ApplyHistory()))
 
 
 def key_of(cluster: FakeCluster) -> SigningKey:
-    """The ledger's key, which the operator made."""
+    """Return the ledger's key, which the operator generated."""
     generated = cluster.find("Secret", "demo-ledger")["data"]["signing-key"]
     return ledger_key.read(base64.b64decode(generated).decode())

@@ -1,4 +1,4 @@
-"""What holds hold does not go with the gateway, whatever its manifest says."""
+"""Evidence under a hold is not deleted with the gateway, whatever its manifest says."""
 
 import json
 from typing import Any
@@ -19,8 +19,8 @@ def volume(policy: str) -> Manifest:
 
 
 def goes(kept: Kept) -> bool:
-    """Whether the evidence, what it is signed with, the holds and what is known of them go with the
-    gateway, all of them or none."""
+    """Return whether the evidence, its signing key, the holds and the record of them are deleted with the
+    gateway; asserts that all of them are or none."""
     evidence = [("PersistentVolumeClaim", "demo-wal"), ("Secret", "demo-ledger")]
     whole = [*evidence, ("PersistentVolumeClaim", "demo-retention"), ("ConfigMap", "demo-retention")]
     made = [kept.world.child(*ref) for ref in whole if kept.world.children.get(Ref(*ref))]
@@ -34,7 +34,7 @@ def needs_retain(kept: Kept) -> bool:
 
 
 def delete_with_the_gateway(kept: Kept) -> None:
-    """One edit of the manifest: no holds, and nothing is to outlive the gateway."""
+    """Change the manifest once: no holds, and everything is deleted with the gateway."""
     kept.world.manifest["spec"] |= {"ledger": volume("Delete"), "keeping": {**KEEPING, "holds": []}}
 
 
@@ -44,17 +44,17 @@ def test_what_holds_hold_never_goes_with_the_gateway_whatever_the_manifest_says(
     delete_with_the_gateway(kept)
     kept.hear(said())
     assert not goes(kept)
-    # Without a retention job there is neither a report nor a status: what is remembered is enough.
+    # Without a retention job there is neither a report nor a status, so the record in the ConfigMap decides.
     del kept.world.manifest["spec"]["keeping"]
     kept.hear()
     assert kept.status == {} and not goes(kept)
-    # Once a run says that none holds any more, the manifest is followed.
+    # Once a run reports no holds any more, the manifest decides.
     delete_with_the_gateway(kept)
     kept.hear(said(day=2, holds=0))
     assert goes(kept)
     kept.hear()
     assert goes(kept)
-    # As it is where none ever was.
+    # The same applies to a gateway that never had holds.
     assert goes(Kept(ledger=volume("Delete"), keeping={**KEEPING, "holds": []}))
 
 
@@ -62,7 +62,7 @@ def test_owners_of_before_are_taken_off_and_either_place_where_holds_are_remembe
     kept = Kept(ledger=volume("Delete"), keeping={**KEEPING, "holds": []})
     kept.hear(said(holds=0))
     assert goes(kept)
-    # Somebody holds by hand.
+    # Somebody placed a hold by hand.
     kept.hear(said(day=2, outside=["#3"]))
     assert not goes(kept)
     told = dict(kept.status)
@@ -78,7 +78,7 @@ def test_owners_of_before_are_taken_off_and_either_place_where_holds_are_remembe
 def test_holds_of_which_nothing_but_their_number_is_known_may_hold() -> None:
     kept = Kept(ledger=volume("Delete"), keeping={**KEEPING, "holds": []})
     kept.hear(said(holds=0))
-    # As an operator of before remembered it.
+    # The format of an earlier operator.
     kept.world.child("ConfigMap", "demo-retention")["data"] = {held_aggregate_entry(KEY.name): "2"}
     kept.status, kept.pods = {}, ()
     kept.hear()
@@ -98,7 +98,7 @@ def test_what_a_run_was_to_hold_of_which_nothing_is_heard_may_hold(phase: str) -
     delete_with_the_gateway(kept)
     kept.hear(silent)
     assert not goes(kept)
-    assert kept.carried["begin"] is True, "and nothing is known of a state"
+    assert kept.carried["begin"] is True, "no state is known"
     kept.hear()
     assert not goes(kept)
     kept.hear(said(day=2, holds=0))

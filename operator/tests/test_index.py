@@ -1,4 +1,4 @@
-"""The auditor's index of exchanges: how it is kept, who may ask it, and what is told of it."""
+"""The auditor's index of exchanges: its storage, its readers, and the status of it."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ def indexed(**index: Any) -> Manifest:
 
 
 def read_by(content: str | None, **index: Any) -> Audited:
-    """An auditor whose readers are in a Secret."""
+    """Return an auditor whose readers are in a Secret."""
     audited = Audited(auditor=indexed(**{**NAMED, **index}))
     put(audited, content)
     return audited
@@ -86,7 +86,7 @@ def test_the_readers_that_can_be_used_are_mounted_and_a_change_of_them_replaces_
     mounts = {mount["name"]: mount for mount in template(audited)["containers"][0]["volumeMounts"]}
     assert mounts["readers"]["readOnly"] is True
     assert option(audited, "--readers") == mounts["readers"]["mountPath"] + "/readers.json"
-    # Commands that are run in the container leave their lines in the same record.
+    # Commands in the container write their lines to the same access log.
     state = {"name": "PROOFGATE_ACCESS_LOG", "value": option(audited, "--state")}
     assert template(audited)["containers"][0]["env"] == [state]
     before = template(audited)
@@ -116,7 +116,7 @@ def test_readers_that_cannot_be_used_are_not_rolled_out_and_those_before_stay(
     assert audited.plan().status.condition(ConditionType.CONFIG_VALID).is_true
     assert audited.plan().status.faults[0]["reason"] == reason
     put(audited, "{}")
-    assert rolled_out(audited) == "{}", "nobody may read any more"
+    assert rolled_out(audited) == "{}", "no reader is left"
     assert audited.condition(report(3))[:2] == ("True", "NothingFound")
 
 
@@ -130,7 +130,7 @@ def test_what_was_found_is_told_also_while_the_readers_cannot_be_used() -> None:
     assert audited.plan().status.faults[0]["reason"] == "ReadersInvalid"
     audited.hear(report(4, ROLLBACK))
     assert audited.condition(UNREACHABLE_AUDITOR)[1] == "LedgerDiverged", (
-        "evidence does not pass with who told it"
+        "evidence stays when its auditor is unreachable"
     )
     assert audited.condition(report(5))[:2] == ("False", "ReadersInvalid")
     assert audited.condition(report(2))[:2] == ("False", "AuditorStateSetBack")

@@ -1,4 +1,4 @@
-"""The authority of a gateway's own certificates, by a clock that the tests turn."""
+"""The authority of a gateway's own certificates, with a clock that the tests set."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ def leaf(entries: Entries, side: str) -> x509.Certificate:
 
 
 def believes(verifier: Entries, shown: Entries, days: float) -> bool:
-    """Whether who reads the one set of files believes both sides of who reads the other."""
+    """Return whether the reader of `verifier` trusts both sides of the reader of `shown`."""
     store = Store(x509.load_pem_x509_certificates(verifier["ca.crt"].encode()))
     policy = PolicyBuilder().store(store).time((START + timedelta(days=days)).replace(tzinfo=None))
     try:
@@ -86,13 +86,15 @@ def test_a_new_authority_is_trusted_a_day_before_it_issues_anything() -> None:
         following = at(day, held)
         if following["ca.crt"] != held["ca.crt"] or following["authority.crt"] != held["authority.crt"]:
             changes.append((day, "next-authority.crt" in following))
-        # Of two that look at different times, each believes the other.
+        # Two readers with files of different times trust each other.
         assert believes(held, following, day) and believes(following, held, day), day
         held = following
     (announced, is_announced), (used, is_still_announced), *ended = changes
     assert 1217 <= announced < 1224 and is_announced
     assert used == announced + 7 and not is_still_announced
-    assert [(day > life - 1) for day, _ in ended] == [True], "the old one is forgotten when it has ended"
+    assert [(day > life - 1) for day, _ in ended] == [True], (
+        "the old authority is removed when it has expired"
+    )
 
 
 def test_a_new_authority_issues_nothing_while_somebody_does_not_trust_it() -> None:

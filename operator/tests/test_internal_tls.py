@@ -1,4 +1,4 @@
-"""TLS between HAProxy and the workers: what is made for it, and how a running gateway comes to it."""
+"""TLS between HAProxy and the workers: its objects, and how a running gateway switches to it."""
 
 import base64
 from typing import Any
@@ -31,7 +31,7 @@ def world(seed: int = 0, **changes: Any) -> HopWorld:
     return made.begin()
 
 
-# --- What is made
+# --- Objects
 
 
 def test_without_it_nothing_is_different() -> None:
@@ -47,7 +47,7 @@ def test_haproxy_believes_a_name_and_no_address() -> None:
     name = "demo-workers.team.svc"
     assert " ssl verify required ca-file /etc/proofgate-internal-tls/ca.pem " in line
     assert f" sni str({name}) verifyhost {name} alpn http/1.1 ssl-min-ver TLSv1.3" in line
-    assert "check-ssl" not in text, "checks go to the admin port, in clear"
+    assert "check-ssl" not in text, "health checks go to the admin port without TLS"
 
 
 def test_workers_believe_haproxy_alone() -> None:
@@ -103,7 +103,7 @@ def test_the_secret_that_the_operator_makes_goes_with_the_gateway() -> None:
     assert held is not None and held["metadata"]["ownerReferences"][0]["name"] == "demo"
 
 
-# --- From one kind of connection to another
+# --- Switching between kinds of connection
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -169,7 +169,7 @@ def test_certificates_are_renewed_in_time_and_no_pod_is_replaced_for_it() -> Non
     assert after["worker.crt"] != before["worker.crt"] and after["ca.crt"] == before["ca.crt"]
     renewing = made.plan()
     assert {name.rsplit("-", 1)[0] for name in renewing.pod_annotations} == {"demo-worker", "demo-haproxy"}, (
-        "the kubelet renews the files at once"
+        "marks make the kubelet update the files immediately"
     )
     made.reconcile()
     assert made.start_digests() == digests
@@ -188,7 +188,7 @@ def test_a_new_authority_is_used_only_when_every_haproxy_was_started_with_it() -
     before = content(made)
     assert "next-authority.crt" in before
     made.now += 2 * 86_400
-    assert made.plan().certificate_renewal is None, "HAProxy was not replaced yet"
+    assert made.plan().certificate_renewal is None, "HAProxy has not been replaced yet"
     made.run()
     after = content(made)
     assert "next-authority.crt" not in after and after["authority.crt"] == before["next-authority.crt"]
@@ -201,7 +201,7 @@ def test_a_certificate_is_not_renewed_while_the_gateway_is_paused() -> None:
     assert made.plan().certificate_renewal is None
 
 
-# --- What is wrong with it
+# --- Errors
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
-"""HAProxy before a worker with TLS between them: both as they run in pods, with certificates of the
-operator's."""
+"""HAProxy in front of a worker with TLS between them, both as in pods, with the operator's certificates."""
 
 import json
 import os
@@ -38,7 +37,7 @@ Entries = dict[str, str]
 
 @dataclass
 class RealWorker:
-    """A worker as the bench takes one."""
+    """A worker in the form that the bench accepts."""
 
     ordinal: int
     ports: tuple[int, int]
@@ -49,7 +48,7 @@ def new_certificates() -> Entries:
 
 
 def write(folder: Path, side: str, shown: Entries, trusted: str) -> None:
-    """Replace what one side reads, each file at once."""
+    """Replace the files of one side, each atomically."""
     folder.mkdir(exist_ok=True)
     files = {CHAIN_FILE: shown[f"{side}.crt"], KEY_FILE: shown[f"{side}.key"], AUTHORITIES_FILE: trusted}
     for name, text in files.items():
@@ -80,7 +79,7 @@ def port_of(address: str) -> int:
 def both(
     binary: str, folder: Path, shown: Entries, trusted: str | None = None, host: str = SIDES[0].host
 ) -> Iterator[tuple[Bench, LocalGateway]]:
-    """HAProxy before one worker; `trusted` are the authorities that both trust."""
+    """Run HAProxy in front of one worker; both trust the authorities in `trusted`."""
     for side in ("worker", "haproxy"):
         write(folder / side, side, shown, trusted or shown["ca.crt"])
     with local_gateway(folder / "gateway", settings=settings(folder, folder / "worker")) as worker:
@@ -107,7 +106,7 @@ def models(haproxy: Bench) -> int:
 
 
 def directly(worker: LocalGateway, context: ssl.SSLContext | None = None) -> bytes:
-    """Return what somebody else gets from the worker, who even knows the routing key."""
+    """Return the worker's answer to a client other than HAProxy, even with the routing key."""
     payload = b"\x05" + len(f"{ROUTING_KEY}:acme").to_bytes(2, "big") + f"{ROUTING_KEY}:acme".encode()
     header = b"\r\n\r\n\0\r\nQUIT\n\x21\x00" + len(payload).to_bytes(2, "big") + payload
     request = f"GET /v1/models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEYS['acme']}\r\n\r\n"
@@ -136,9 +135,9 @@ def test_requests_are_served_over_tls_and_nobody_but_haproxy_is(haproxy_binary: 
     with both(haproxy_binary, tmp_path, shown) as (haproxy, worker):
         assert models(haproxy) == 200
         assert b"HTTP/1.1" not in directly(worker), "in clear"
-        assert b"HTTP/1.1" not in directly(worker, client(shown["ca.crt"])), "without a certificate"
+        assert b"HTTP/1.1" not in directly(worker, client(shown["ca.crt"])), "a client without a certificate"
         own = client(shown["ca.crt"], tmp_path / "worker")
-        assert b"HTTP/1.1" not in directly(worker, own), "with that of a worker"
+        assert b"HTTP/1.1" not in directly(worker, own), "a client with a worker's certificate"
         as_haproxy = client(shown["ca.crt"], tmp_path / "haproxy")
         assert directly(worker, as_haproxy).startswith(b"HTTP/1.1 200 ")
         assert models(haproxy) == 200
@@ -192,7 +191,7 @@ def test_certificates_and_the_authority_are_replaced_while_a_connection_goes_on(
         )
         eventually(lambda: loaded() != before, "the worker's is replaced")
         assert models(haproxy) == 200 and asked_again() == 200
-        # Only who shows the new one is believed from here on.
+        # From now on, only a certificate of the new authority is trusted.
         before = loaded()
         write(tmp_path / "worker", "worker", new, new["ca.crt"])
         eventually(lambda: loaded() != before, "the old authority is forgotten")

@@ -1,4 +1,4 @@
-"""The retention job of a gateway: what is made for it, when it may run, and what is told of its runs."""
+"""The retention job of a gateway: its objects, the conditions for a run, and the status of its runs."""
 
 import base64
 import copy
@@ -42,7 +42,7 @@ def test_the_retention_job_is_of_the_operators_release_whatever_image_workers_ar
 
 
 class Kept:
-    """A settled gateway with a retention job, and what is seen of the two."""
+    """A settled gateway with a retention job, and the operator's view of both."""
 
     def __init__(self, key: Manifest | None = None, **changes: Any) -> None:
         self.world = World(**{"keeping": KEEPING, **changes})
@@ -66,7 +66,7 @@ class Kept:
         return decide(self.world.gateway, seen, DEFAULTS)
 
     def hear(self, *pods: Manifest) -> ReconcilePlan:
-        """Reconciles until what these runs said is written."""
+        """Reconcile until the reports of these runs are written."""
         self.pods = pods
         for _ in range(3):
             plan = self.plan()
@@ -80,7 +80,7 @@ class Kept:
 
     @property
     def carried(self) -> Manifest:
-        """The plan that the next run carries out."""
+        """The plan for the next run."""
         template = self.world.child("CronJob", "demo-retention")["spec"]["jobTemplate"]["spec"]["template"]
         found: Manifest = json.loads(template["metadata"]["annotations"][KEEPING_PLAN_ANNOTATION])
         return found
@@ -126,17 +126,17 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     kept = Kept()
     assert (kept.carried["begin"], "known" in kept.carried) == (True, False)
     assert kept.carried["holds"][0]["name"] == "case-17"
-    assert kept.carried["quietDays"] == 8, "a log lasts a day, and workers may be away for a week"
+    assert kept.carried["quietDays"] == 8, "a log lasts a day, and a worker may be away for a week"
     kept.hear(said(known=2))
     assert ("begin" in kept.carried, kept.carried["known"]) == (False, 2)
     entry = held_aggregate_entry(KEY.name)
     assert kept.world.child("ConfigMap", "demo-retention")["data"] == {entry: "2", f"{entry}.holds": "1"}
-    # Its report is gone with the pod, and an older one says less.
+    # The report disappears with its pod, and an older report has a smaller number.
     kept.hear()
     assert kept.carried["known"] == 2
     kept.hear(said(known=1))
     assert kept.carried["known"] == 2
-    # Either of the two places where it is remembered is enough.
+    # Each of the two places that store the number is sufficient.
     kept.world.children[Ref("ConfigMap", "demo-retention")] = None
     kept.hear()
     assert kept.carried["known"] == 2
@@ -177,13 +177,13 @@ def test_the_status_tells_what_the_last_run_did() -> None:
         "staying": [{"reason": "held", "count": 1}, {"reason": "young", "count": 5}],
     }
     before = dict(kept.status)
-    # A run that came to nothing leaves what one before found.
+    # A failed run keeps the results of the previous one.
     lost = {"v": 1, "result": "keeping_state_missing", "message": "it is gone", "removed": 0, "erased": 0}
     later = run(json.dumps({**lost, "retentionKeyName": KEY.name}), day=2, exit_code=1)
     assert kept.condition(said(plan=digest()), later) == ("False", "StateLost", "it is gone")
     assert kept.status["lastSuccessTime"] == before["lastSuccessTime"]
     assert (kept.status["removedLogs"], kept.status["lastRunTime"]) == (3, "2026-12-02T02:30:00Z")
-    # And it stays told when its pod is gone.
+    # The failure stays in the status after its pod is deleted.
     assert kept.condition() == ("False", "StateLost", "it is gone")
 
 
@@ -311,7 +311,7 @@ def test_a_run_that_does_not_begin_or_does_not_start_is_told() -> None:
     kept = Kept()
     job = kept.world.child("CronJob", "demo-retention")
     job["status"] = {"lastScheduleTime": "2026-12-02T02:30:00Z"}
-    assert kept.condition()[:2] == ("False", "NotReported"), "nine hours ago"
+    assert kept.condition()[:2] == ("False", "NotReported"), "the run was due nine hours ago"
     kept.now = NOON - 6 * 3600
     assert kept.condition()[:2] == ("Unknown", "NeverRun")
     waiting = said(day=2)
@@ -321,7 +321,7 @@ def test_a_run_that_does_not_begin_or_does_not_start_is_told() -> None:
     assert (status, reason) == ("False", "NotReported")
     assert "is not scheduled" in message
     waiting["status"] = {"phase": "Running"}
-    assert kept.condition(waiting)[:2] == ("Unknown", "NeverRun"), "a long one is none that is missing"
+    assert kept.condition(waiting)[:2] == ("Unknown", "NeverRun"), "a long run is not a missing run"
 
 
 def test_a_suspended_retention_job_runs_not_and_says_so() -> None:
@@ -331,7 +331,7 @@ def test_a_suspended_retention_job_runs_not_and_says_so() -> None:
 
 
 def command(kept: Kept) -> list[str]:
-    """What a run is started with."""
+    """Return the command of a run."""
     pod = kept.world.child("CronJob", "demo-retention")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     found: list[str] = pod["containers"][0]["command"]
     return found
@@ -373,7 +373,7 @@ def test_without_an_auditor_it_waits_for_none_and_says_that_there_is_no_anchor(
     )
     assert kept.condition(ended) == ("True", "Kept", message)
     assert kept.status["anchor"] == "none"
-    # One comes, and with the next run the word goes.
+    # With an auditor, the message disappears after the next run.
     kept.condition(ended, said(day=2, plan=digest(), anchor="auditor"))
     assert kept.status["anchor"] == "auditor"
     assert "independent witness" not in kept.plan().status.condition(ConditionType.KEPT).message
@@ -399,7 +399,7 @@ def test_nothing_runs_while_nobody_knows_by_which_key_the_auditor_signs() -> Non
     kept.world.secrets["auditor-key"] = None
     assert kept.condition()[:2] == ("Unknown", "WaitingForAuditor")
     assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is True
-    assert kept.carried["retentionKey"] == "", "by hand neither"
+    assert kept.carried["retentionKey"] == "", "a run by hand is also prevented"
     kept.world.secrets["auditor-key"] = auditors_secret()
     kept.hear()
     assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is False
@@ -411,8 +411,8 @@ def test_nothing_is_removed_before_the_auditor_knows_whose_tombstones_hold() -> 
     command = template["spec"]["containers"][0]["command"]
     assert command[command.index("--keeping-key") + 1] == KEY.verifying_text
     job = kept.world.child("CronJob", "demo-retention")
-    assert job["spec"]["suspend"] is False, "the set is there, and whatever pod it makes knows the key"
-    # One from before still runs.
+    assert job["spec"]["suspend"] is False, "every pod of the StatefulSet knows the key"
+    # A pod of the previous template still runs.
     kept.auditor_pod = {
         "metadata": {"name": "demo-auditor-0"},
         "spec": {"containers": [{"command": ["auditor"]}]},
@@ -440,7 +440,7 @@ def test_the_plan_names_the_key_that_may_carry_it_out_once_the_auditor_knows_it(
     kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
     kept.hear()
     assert kept.carried["retentionKey"] == KEY.verifying_text
-    # The key is rotated, and the auditor that knows the one before still runs: nobody may, also by hand.
+    # After a key rotation, while the auditor with the old key runs, no run is allowed, not even by hand.
     successor = SigningKey(KEY.name, b"\x0d" * 32)
     kept.world.secrets["retention-key"] = key_secret(successor)
     kept.hear()
@@ -536,7 +536,7 @@ def test_a_retention_job_that_is_taken_out_of_the_manifest_runs_no_more_and_its_
     assert kept.world.children[JOB] is None
     claim = kept.world.child("PersistentVolumeClaim", "demo-retention")
     assert "ownerReferences" not in claim["metadata"]
-    # It comes again, and knows that there was a state.
+    # A new retention job knows that a state existed.
     kept.world.manifest["spec"]["keeping"] = KEEPING
     kept.hear()
     assert kept.carried["known"] == 2

@@ -1,4 +1,4 @@
-"""kopf beside the loops of gateways: whatever becomes of it, they go on."""
+"""kopf in a separate thread: the gateways' loops continue even if it fails."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ def _operator() -> Operator:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which loops were begun and ended, and in which thread."""
+    """The started and stopped loops, and a check that they run in this thread."""
     told: list[str] = []
     here = threading.current_thread()
 

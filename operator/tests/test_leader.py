@@ -1,4 +1,4 @@
-"""The election: one replica acts, and the next one only when the first cannot any more."""
+"""Leader election: one replica acts, and the next acts only when the first no longer can."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ from tests.fake_cluster import FakeCluster
 
 
 class World:
-    """A cluster, a clock that sleeping moves, and what happens at its ticks."""
+    """A cluster, and a clock that advances with each sleep."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cluster = FakeCluster()
@@ -55,7 +55,7 @@ async def test_a_lease_that_is_renewed_is_never_taken(world: World) -> None:
 
 async def test_a_dead_holder_is_followed_after_a_whole_duration_that_the_successor_saw(world: World) -> None:
     await world.replica("a").acquire()
-    world.now += 1000  # nobody looked: how old the record is by its own word does not count
+    world.now += 1000  # no replica watched during this time, so the age in the record does not count
     begun = world.now
     await world.replica("b").acquire()
     assert world.now - begun >= 15

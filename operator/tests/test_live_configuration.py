@@ -1,4 +1,4 @@
-"""What workers take on while they run, and what replaces them."""
+"""Configuration changes that running workers load, and changes that replace workers."""
 
 import base64
 import copy
@@ -21,7 +21,7 @@ from tests.world import PROVIDER, World, kinds, pod
 
 
 def running() -> World:
-    """A settled gateway with two pods that run with its configuration."""
+    """Return a settled gateway with two pods that run its configuration."""
     world = World().settle()
     world.pods = [pod(0), pod(1)]
     return world.settle()
@@ -76,7 +76,7 @@ def test_what_workers_take_on_while_they_run_rolls_none_of_them(
     plan = world.plan()
     assert "StatefulSet" not in kinds(plan.manifests_to_apply)
     assert not written or kinds(plan.manifests_to_apply) == written
-    assert plan.pod_annotations == {}, "the kubelet is called when there is something new to fetch"
+    assert plan.pod_annotations == {}, "the kubelet is notified only of new content"
     world.carry_out(plan)
     assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1")
     world.settle()
@@ -107,7 +107,7 @@ def test_a_rotated_tenant_key_replaces_nobody_and_is_fetched_by_workers_and_hapr
     world.secrets["acme-keys"] = secret("acme-keys", first="sk-test-acme-new-key-0123456789")
     plan = world.plan()
     assert kinds(plan.manifests_to_apply) == {"Secret"}
-    assert plan.pod_annotations == {}, "the kubelet is called when there is something new to fetch"
+    assert plan.pod_annotations == {}, "the kubelet is notified only of new content"
     world.carry_out(plan)
     assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1", "demo-haproxy-0")
     world.settle()

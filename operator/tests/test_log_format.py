@@ -1,4 +1,4 @@
-"""The form of the lines that a gateway's processes log."""
+"""The format of the log lines of a gateway's processes."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ NAMES = {"worker", "auditor", "haproxy-sidecar"}
 
 
 def variables(**changes: Any) -> dict[str, str]:
-    """The log's format by container, where a variable sets it."""
+    """Return the log format by container, for containers with the variable."""
     pods = [
         found["spec"]["template"]["spec"]
         for found in manifests(auditor=AUDITOR, **changes)

@@ -1,4 +1,4 @@
-"""The loop of a gateway: a settled one costs nothing, a change costs a reconcile, a fault costs a pause."""
+"""A gateway's loop: no writes when settled, one reconcile per change, a pause after an error."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from tests.test_convergence import new_cluster
 
 
 async def at_rest(cluster: FakeCluster, **environment: str) -> GatewayLoop:
-    """Return a loop that has reconciled until there was nothing left to do."""
+    """Return a loop that has reconciled until nothing was left to do."""
     found = loop(operator(cluster, **environment))
     for _ in range(50):
         before = len(cluster.requests)

@@ -1,4 +1,4 @@
-"""Which gateways have a loop: each one that is there has one, whoever tells of it and how often."""
+"""Every existing gateway has exactly one loop, whatever reports it and however often."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from tests.operators import LOG, operator, until
 
 
 class Memo:
-    """What kopf hands to its handlers."""
+    """The object that kopf passes to its handlers."""
 
     def __init__(self, found: Operator) -> None:
         self.operator = found
@@ -35,7 +35,7 @@ async def tell(shared: Operator, type_: str | None, uid: str = UID) -> None:
     await handle_gateway_event(
         type=type_, namespace=NAMESPACE, name="demo", uid=uid, logger=LOG, memo=Memo(shared)
     )
-    # As from another thread: it is done in the next turn.
+    # The call comes from another thread, so it takes effect in the next iteration of the event loop.
     await asyncio.sleep(0)
 
 

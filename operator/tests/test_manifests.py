@@ -1,6 +1,6 @@
-"""The manifests of a gateway: their exact text, and what must hold of all of them.
+"""The manifests of a gateway: their exact text, and rules for all of them.
 
-`PROOFGATE_UPDATE_GOLDEN=1 pytest tests/test_manifests.py` writes the golden files anew; read the difference.
+`PROOFGATE_UPDATE_GOLDEN=1 pytest tests/test_manifests.py` rewrites the golden files; review the diff.
 """
 
 import base64
@@ -87,7 +87,7 @@ def golden_names(folder: str = ".") -> set[str]:
 
 
 def assert_is_golden(found: Manifest, folder: str = ".") -> None:
-    """Compare a manifest with its golden file in a folder of them, or write that."""
+    """Compare a manifest with its golden file in a folder, or write the file."""
     path = GOLDEN / folder / file_name(found)
     text = yaml.safe_dump(found, sort_keys=False, width=110)
     if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
@@ -106,7 +106,7 @@ def test_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
 
 
 def of_own_volumes() -> list[Manifest]:
-    """Return what is different where each worker has a volume of its own."""
+    """Return the manifests that differ if each worker has its own volume."""
     return [found for found in manifests(ledger=PER_WORKER) if found not in manifests()]
 
 
@@ -126,7 +126,7 @@ def test_with_volumes_of_their_own_a_manifest_is_as_its_golden_file(found: Manif
 
 
 def of_the_auditor() -> list[Manifest]:
-    """Return what there is besides where the gateway has an auditor."""
+    """Return the additional manifests of a gateway with an auditor."""
     return [found for found in manifests(auditor=AUDITOR) if found not in manifests()]
 
 
@@ -149,7 +149,7 @@ def test_a_manifest_of_the_auditor_is_as_its_golden_file(found: Manifest) -> Non
 
 
 def of_an_auditor_of_workers() -> list[Manifest]:
-    """Return what an auditor comes with, or changes, where each worker has a volume of its own."""
+    """Return the manifests that an auditor adds or changes if each worker has its own volume."""
     return [
         found
         for found in manifests(ledger=PER_WORKER, auditor=AUDITOR)
@@ -174,7 +174,7 @@ def test_of_an_auditor_of_workers_a_manifest_is_as_its_golden_file(found: Manife
 
 
 def of_witnesses() -> list[Manifest]:
-    """Return what is different where the auditor has witnesses."""
+    """Return the manifests that differ if the auditor has witnesses."""
     asked = {**WITNESSED, "witnesses": {**WITNESSED["witnesses"], "egress": {"allow": ["192.0.2.0/24"]}}}
     return [
         found
@@ -198,7 +198,7 @@ READERS = json.dumps({"9f" * 32: {"name": "officer", "all": True}})
 
 
 def of_an_index() -> list[Manifest]:
-    """Return what is different where the auditor has an index with readers."""
+    """Return the manifests that differ if the auditor has an index with readers."""
     named = {"name": "llm-readers", "key": "readers.json"}
     asked = {**AUDITOR, "memory": "512Mi", "index": {"retentionDays": 90, "readersSecretRef": named}}
     return [
@@ -220,7 +220,7 @@ def test_with_an_index_a_manifest_is_as_its_golden_file(found: Manifest) -> None
 
 
 def of_sign_in() -> list[Manifest]:
-    """Return what is different where readers sign in with an OpenID provider and exports are signed."""
+    """Return the manifests that differ if readers sign in with an OpenID provider and exports are signed."""
     oidc = {
         "issuer": "https://login.example.com/realms/bank",
         "clientId": "proofgate-auditor",
@@ -251,7 +251,7 @@ def test_with_sign_in_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
 
 
 def of_an_index_of_workers() -> list[Manifest]:
-    """Return what an index comes with where each worker has a volume of its own."""
+    """Return the manifests that an index adds if each worker has its own volume."""
     named = {"name": "llm-readers", "key": "readers.json"}
     asked = {**AUDITOR, "memory": "512Mi", "index": {"retentionDays": 90, "readersSecretRef": named}}
     return [
@@ -273,7 +273,7 @@ def test_with_an_index_of_workers_a_manifest_is_as_its_golden_file(found: Manife
 
 
 def of_the_retention_job() -> list[Manifest]:
-    """Return what there is besides where the gateway has a retention job."""
+    """Return the additional manifests of a gateway with a retention job."""
     return [found for found in manifests(keeping=KEEPING) if found not in manifests()]
 
 
@@ -289,7 +289,7 @@ def test_a_manifest_of_the_retention_job_is_as_its_golden_file(found: Manifest) 
 
 
 def of_a_retention_job_that_waits() -> list[Manifest]:
-    """Return what the retention job and an auditor have beside each other, and neither alone."""
+    """Return the manifests that the retention job and an auditor have only in combination."""
     alone = [*manifests(keeping=KEEPING), *manifests(auditor=AUDITOR)]
     return [found for found in manifests(auditor=AUDITOR, keeping=KEEPING) if found not in alone]
 
@@ -407,7 +407,7 @@ def test_a_brought_signing_key_is_mounted_by_reference() -> None:
 
 
 def test_every_file_of_a_worker_can_be_renewed_while_it_runs() -> None:
-    """The kubelet never renews what is mounted by subPath."""
+    """The kubelet never updates files that are mounted by subPath."""
     pod = one("StatefulSet", "demo-worker")["spec"]["template"]["spec"]
     assert all("subPath" not in mount for mount in pod["containers"][0]["volumeMounts"])
 
@@ -430,7 +430,7 @@ def test_server_lines_are_declared_ahead_of_need(replicas: int, lines: int) -> N
 
 @pytest.mark.parametrize("response_seconds", [5, 300])
 def test_a_worker_gives_up_before_haproxy_does(response_seconds: int) -> None:
-    """Only the worker can record why an exchange ended."""
+    """Only the worker can record the reason why an exchange ended."""
     timeouts = {"upstreamConnectSeconds": 5, "upstreamResponseSeconds": response_seconds}
     text = one("ConfigMap", "demo-haproxy", timeouts=timeouts)["data"]["haproxy.cfg"]
     client_idle_seconds = 75  # a worker's default
@@ -678,7 +678,9 @@ def test_haproxy_and_the_agent_know_the_files_by_the_same_paths() -> None:
         "/etc/proofgate-tls/tls.pem",
     ]
     agents = ("/etc/proofgate-tenants/weights.map", "/etc/proofgate-workers/workers.map")
-    assert all((path in text) != (path in agents) for path in followed), "HAProxy has none of the agent's"
+    assert all((path in text) != (path in agents) for path in followed), (
+        "HAProxy and the agent use separate files"
+    )
 
 
 def test_with_tls_the_service_is_https_on_its_own_port() -> None:

@@ -1,4 +1,4 @@
-"""What nobody may look at is not gone: it stays as it was, is told, ends in time, and heals by itself."""
+"""Unreadable objects are not treated as deleted: they stay for a limited time, reported by a condition."""
 
 import asyncio
 import base64
@@ -40,7 +40,7 @@ T3 = ReadRequest("get", "Secret", "team-t3", "t3-keys")
 
 
 class World(attached.World):
-    """A world whose clocks the test moves, and in which reads blink."""
+    """A world whose clocks the test sets, and in which reads fail for a while."""
 
     def __init__(self, *arguments: Any, **changes: Any) -> None:
         self.monotonic, self.wall = Clock(1000.0), Clock(time.time())
@@ -52,31 +52,31 @@ class World(attached.World):
         self.cluster.store.clock, self.cluster.store.wall = self.monotonic, self.wall
 
     def later(self, seconds: float) -> None:
-        """Let time pass, and reconcile until nothing is written."""
+        """Advance the clocks, and reconcile until nothing is written."""
         self.monotonic.now += seconds
         self.wall.now += seconds
         self.settle()
 
     def blink(self, error: ApiError, *reads: ReadRequest) -> None:
-        """Have reads come to nothing until `heal`."""
+        """Make these reads fail until `heal`."""
         self.cluster.blink = lambda read: error if read in reads else None
 
     def heal(self) -> None:
         self.cluster.blink = lambda _: None
 
     def bar(self, namespace: str, *kinds: str) -> None:
-        """Have lists of a namespace refused, as its informers find it."""
+        """Make lists of a namespace fail, as its informers report it."""
         for kind in kinds or (TENANT_KIND, "Secret"):
             self.cluster.store.block(kind, namespace)
 
     def unbar(self, namespace: str, *kinds: str) -> None:
-        """Have them answered again."""
+        """Make lists of a namespace succeed again."""
         for kind in kinds or (TENANT_KIND, "Secret"):
             held = {key[1:] for key in self.cluster.objects if key[0] == kind and key[1] == namespace}
             self.cluster.store.replace(kind, namespace, held, str(1 << 100))
 
     def start_barred(self, namespace: str) -> None:
-        """Begin as a new process that cannot list the tenants and the Secrets of a namespace."""
+        """Start as a new process that cannot list the tenants and the Secrets of a namespace."""
         hidden = {
             key: found
             for key, found in self.cluster.objects.items()
@@ -98,7 +98,7 @@ class World(attached.World):
         self.cluster.announce()
 
     def touch(self, name: str) -> None:
-        """Have a tenant's object change: its Secret is read again."""
+        """Change a tenant's object, so that its Secret is read again."""
         self.give_change(name, lambda spec: spec["apiKeys"].append({"name": "more", "sha256": "ab" * 32}))
 
     def gateway_condition(self, kind: str = "ResolvedRefs") -> tuple[str, str, str]:
@@ -107,7 +107,7 @@ class World(attached.World):
         return found["status"], found["reason"], found["message"]
 
     def listed(self) -> dict[str, str]:
-        """Return the keys of the gateway's own list, by digest."""
+        """Return the keys of the tenants in the gateway's spec, by digest."""
         data = self.cluster.find("Secret", "demo-tenants")["data"]
         files = {name: base64.b64decode(text).decode() for name, text in data.items()}
         return {
@@ -146,7 +146,7 @@ def test_a_key_whose_secret_nobody_may_look_at_stays_is_told_and_heals(
     told = f"cannot get secrets in namespace team-t3 ({blink[:3]} "
     for status, why, message in (world.condition("t3", "KeysValid"), world.gateway_condition()):
         assert (status, why) == ("Unknown", reason) and told in message and "kubectl auth can-i" in message
-    assert "t3-keys" not in world.gateway_condition()[2], "a team's names are its own"
+    assert "t3-keys" not in world.gateway_condition()[2], "names in a team's namespace are not shown"
     assert world.condition("t4", "KeysValid")[0] == "True"
     assert any(told in message for message in world.events())
     world.heal()
@@ -329,7 +329,7 @@ def test_a_namespace_that_nobody_may_list_for_long_is_shut_out_whole_and_comes_b
         world.start_barred("team-t3")
         world.settle()
         assert set(world.held()) == EVERY
-    # The status tells since when, by the true clock: a machine may be slow.
+    # The status contains the start time by the real clock, and the machine may be slow.
     world.later(600)
     assert set(world.held()) == ALL_BUT_T3
     assert world.gateway_condition()[:2] == ("False", "HoldEnded")
@@ -373,7 +373,7 @@ def test_labels_that_nobody_may_read_just_now_shut_nobody_out(
     assert "cannot list namespaces in all namespaces" in selecting.gateway_condition()[2]
     selecting.heal()
     selecting.settle()
-    assert set(selecting.held()) == EVERY, "and a namespace without the label was never let in"
+    assert set(selecting.held()) == EVERY, "a namespace without the label was never accepted"
     selecting.blink(BLINKS[blink], LABELS)
     selecting.resync()
     selecting.later(0)
@@ -417,7 +417,9 @@ def test_a_key_of_the_gateways_own_list_stays_is_told_and_heals(
     assert world.gateway_condition("Ready")[0] == "True"
     world.cluster.put(secret("globex-keys", only="sk-test-globex-rotated-0123456789"))
     world.settle()
-    assert GLOBEX not in world.listed() and len(world.listed()) == 3, "another's goes at once"
+    assert GLOBEX not in world.listed() and len(world.listed()) == 3, (
+        "another tenant's key is revoked immediately"
+    )
     world.heal()
     world.later(20)
     assert world.gateway_condition()[:2] == ("True", "Resolved")

@@ -1,6 +1,6 @@
-"""Manifests that cannot be read: `messages.txt` has what the condition of the gateway says of each.
+"""Manifests that cannot be parsed: `messages.txt` contains the gateway condition for each of them.
 
-PROOFGATE_UPDATE_GOLDEN=1 pytest tests/test_messages.py      # writes it
+PROOFGATE_UPDATE_GOLDEN=1 pytest tests/test_messages.py      # writes the file
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The mirrors of an auditor: what its command says, which files it gets, and whom it may call."""
+"""The mirrors of an auditor: its options, its files, and the connections that it may open."""
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit

@@ -1,4 +1,4 @@
-"""Why pods are missing, of workers and of HAProxy, is told where somebody looks for it."""
+"""Conditions report why pods of workers and of HAProxy are missing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""PodMonitors and who may read metrics."""
+"""PodMonitors, and the clients that may read metrics."""
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway

@@ -1,4 +1,4 @@
-"""What an operator makes of a clock that is set while it runs."""
+"""The operator's reaction to a clock that is changed while it runs."""
 
 from typing import Any, cast
 
@@ -18,5 +18,7 @@ def test_tenants_hear_of_keys_that_expire_and_of_those_that_a_clock_set_back_rev
     newly_expired_tenants(roster, NOW)
     assert newly_expired_tenants(roster, NOW + step) == {("team", "amid")}
     assert newly_expired_tenants(roster, NOW + step) == set()
-    assert newly_expired_tenants(roster, NOW) == {("team", "amid")}, "it has not expired after all"
+    assert newly_expired_tenants(roster, NOW) == {("team", "amid")}, (
+        "the key has not expired by the new clock"
+    )
     assert newly_expired_tenants(roster, NOW + step) == {("team", "amid")}

@@ -1,4 +1,4 @@
-"""Watches share connections, and lose nothing by it."""
+"""Watches share connections and lose no events."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from tests.h2_front import Front
 from tests.operators import until
 from tests.test_watches import service
 
-#: More than one connection's streams.
+#: More than the streams of one connection.
 SPACES = tuple(f"team-{number}" for number in range(10))
 
 
@@ -29,7 +29,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Shared:
-    """A cluster behind a front, and what is known of it."""
+    """A cluster behind a front, and its client."""
 
     def __init__(self, emulator: Emulator, front: Front, client: Client, watches: Watches) -> None:
         self.emulator, self.front, self.client, self.watches = emulator, front, client, watches
@@ -44,7 +44,7 @@ class Shared:
 
     @property
     def open(self) -> int:
-        """Streams that the front serves just now."""
+        """The number of streams that the front serves now."""
         return sum(len(session.streams) for session in self.front.sessions)
 
 

@@ -1,4 +1,4 @@
-"""Two releases that serve one namespace: one looks after it, the other stands back and says so."""
+"""Two releases that serve one namespace: one reconciles it, the other does nothing and reports that."""
 
 import pytest
 

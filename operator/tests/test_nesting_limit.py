@@ -1,4 +1,4 @@
-"""A gateway in which anything may stand, as deep as the API server takes it, and the others beside it."""
+"""A gateway with a free-form field as deep as the API server accepts does not affect other gateways."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from tests.gateways import manifest
 
 @pytest.fixture
 def parsers() -> Iterator[None]:
-    """Let parsers go as deep as in the operator's process."""
+    """Set the recursion limit of the operator's process for parsers."""
     before = sys.getrecursionlimit()
     raise_recursion_limit()
     yield
@@ -26,7 +26,7 @@ def parsers() -> Iterator[None]:
 
 
 def text_of(name: str, levels: int = 1) -> str:
-    """Return a gateway as the API server gives it, with so many levels below the affinity of its workers."""
+    """Return a gateway as the API server sends it, with this many levels below the workers' affinity."""
     found = manifest(worker={"podTemplate": {"affinity": "HERE"}})
     found["metadata"] |= {"name": name, "uid": f"uid-{name}", "resourceVersion": "7"}
     return json.dumps(found).replace('"HERE"', '{"a":' * levels + "{}" + "}" * levels)

@@ -1,4 +1,4 @@
-"""Readers of the auditor's index that sign in with an OpenID provider, and the key for their exports."""
+"""Readers of the auditor's index who sign in with an OpenID provider, and the key for their exports."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ GENERATED = Ref("Secret", "demo-export-key")
 
 
 def signed_in(**changes: Any) -> Manifest:
-    """An auditor whose readers sign in."""
+    """Return an auditor whose readers sign in."""
     oidc = {name: value for name, value in {**OIDC, **changes}.items() if value is not None}
     return indexed(oidc=oidc)
 
@@ -44,7 +44,7 @@ def indexed(**index: Any) -> Manifest:
 
 
 def audited(auditor: Manifest, **secrets: Manifest | None) -> Audited:
-    """A settled gateway with an auditor; `secrets` are those that the spec names."""
+    """Return a settled gateway with an auditor; `secrets` are the Secrets that the spec refers to."""
     found = Audited(auditor=auditor)
     found.world.secrets |= {name.replace("_", "-"): content for name, content in secrets.items()}
     found.world.settle()
@@ -68,7 +68,7 @@ def sources(of: Audited) -> list[Manifest]:
 
 
 def file_in(folder: Path, of: Audited) -> Path:
-    """The file as the auditor's pod has it, with the client's secret beside it."""
+    """Return the file as the auditor's pod has it, with the client's secret in the same folder."""
     [item] = sources(of)[0]["downwardAPI"]["items"]
     assert item["fieldRef"] == {"fieldPath": "metadata.annotations['proofgate.dev/oidc']"}
     path = folder / str(item["path"])
@@ -84,7 +84,9 @@ def test_the_auditor_reads_what_the_manifest_says_of_the_provider(tmp_path: Path
     read = oidc_settings.read_oidc_settings(file_in(tmp_path, of))
     assert (read.issuer, read.client_id) == (OIDC["issuer"], OIDC["clientId"])
     assert (read.client_secret, read.redirect_uri) == (SECRET, OIDC["redirectUri"])
-    assert list(read.groups.items()) == [("officers", None), ("acme-team", "acme")], "the first one counts"
+    assert list(read.groups.items()) == [("officers", None), ("acme-team", "acme")], (
+        "the first of two entries counts"
+    )
     assert (read.groups_claim, read.session_seconds, read.name_claim) == ("roles", 3600, "preferred_username")
 
 
@@ -204,7 +206,7 @@ def test_the_operator_makes_a_key_for_exports_once() -> None:
     assert option(of, "--export-key") == "/etc/auditor-export-key/signing-key"
     [volume] = [volume for volume in template(of)["volumes"] if volume["name"] == "export-key"]
     assert volume["secret"]["secretName"] == "demo-export-key"
-    assert live["metadata"]["ownerReferences"], "it goes with the gateway"
+    assert live["metadata"]["ownerReferences"], "the key is deleted with the gateway"
     assert export_key_of(of) == entry(live, "verifying-key")
     assert (entry(live, "signing-key") or "").split("+")[2] == "exports.proofgate.dev/team/demo"
     before = pod(of)

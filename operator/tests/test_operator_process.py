@@ -1,4 +1,4 @@
-"""What surrounds the loop: settings, requeues, heartbeat and probes, events, the words of the log."""
+"""The code around the loop: settings, requeues, heartbeat and probes, events, log messages."""
 
 import asyncio
 

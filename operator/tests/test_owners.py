@@ -1,4 +1,4 @@
-"""Which worker a tenant belongs to, where HAProxy's ring does not decide, and how much each worker has."""
+"""A tenant's owner where HAProxy's ring does not decide, and each worker's share of tenants."""
 
 from typing import Any
 

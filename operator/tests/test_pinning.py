@@ -1,4 +1,4 @@
-"""What `CPUPinned` and `ConfigValid` say of what workers tell."""
+"""The conditions `CPUPinned` and `ConfigValid` for given reports of workers."""
 
 from dataclasses import replace
 from typing import Any

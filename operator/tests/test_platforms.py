@@ -1,4 +1,4 @@
-"""Where gateways run: as whom, and with which Secrets for pulling images."""
+"""Platforms of gateways: users that pods run as, and Secrets for pulling images."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""How long pods have been as they are: by the operator's own steady clock, whatever clocks there are."""
+"""Durations of pods' states by the operator's own monotonic clock, independent of other clocks."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from proofgate_operator.plan.shards import STUCK_SECONDS, Shard
 from tests.moving_world import MovingWorld, Pod
 
 BEGIN = 1_900_000_000.0
-#: By how much the clock of the API server and the nodes differs from the operator's.
+#: Differences between the clock of the API server and the nodes and the operator's clock.
 SKEWS = [sign * seconds for seconds in (1, 7200, 86_400, 40 * 86_400, 3652 * 86_400) for sign in (1, -1)]
 
 
@@ -48,7 +48,7 @@ def test_another_transition_and_another_pod_begin_anew() -> None:
     sights.observe([pod(BEGIN)], 100.0)
     assert served_seconds(pod(BEGIN), sights.observe([pod(BEGIN)], 110.0)) == 10.0
     assert served_seconds(pod(None), sights.observe([pod(None)], 111.0)) == 0.0
-    # Ready again, and nobody saw that it was not for a moment.
+    # Ready with a new transition time: the interruption was never observed.
     for seen in (pod(BEGIN + 5), pod(BEGIN + 5, uid="uid-1")):
         assert served_seconds(seen, sights.observe([seen], 120.0)) == 0.0
         assert served_seconds(seen, sights.observe([seen], 123.0)) == 3.0

@@ -1,4 +1,4 @@
-"""What a user adds to pods is there; what the operator sets stays, and a collision is told."""
+"""A user's additions to pods are applied; the operator's settings stay; a condition reports conflicts."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def test_what_the_operator_sets_is_still_there(make: Any, pod_of: Any) -> None:
 
 
 def test_a_gateway_without_additions_has_the_pods_of_one_with_an_empty_list() -> None:
-    """Nothing rolls because somebody wrote an empty podTemplate."""
+    """An empty podTemplate must not cause a rollout."""
     assert worker_pod(with_worker({})) == worker_pod(Gateway.from_manifest(manifest()))
     assert balancer_pod(with_balancer({})) == balancer_pod(Gateway.from_manifest(manifest()))
 

@@ -1,4 +1,4 @@
-"""What is said of a policy that the workers would refuse."""
+"""Messages about policies that the workers would refuse."""
 
 import json
 import subprocess
@@ -71,7 +71,7 @@ def test_a_rule_that_cannot_be_used_is_named_with_its_field(changes: dict[str, A
     assert message.startswith(complaint)
 
 
-#: Short texts with which a parser, or who matches, can be kept busy.
+#: Short texts that could keep a parser or a matcher busy.
 COSTLY = [
     ("(?:(?:a?|b){5000}){5000}", "the empty text"),
     ("(?:(?:(?:a?){9999}){9999}){9999}b", "longer than 1024 bytes"),
@@ -82,7 +82,7 @@ COSTLY = [
 
 
 def nested(levels: int) -> str:
-    """Return groups that take as many levels of the workers' parser as they can."""
+    """Return groups that use as many levels of the workers' parser as possible."""
     return f"{'(?:' * levels}[a-cx]{'{1}c|d)' * levels}{{1}}c|d"
 
 
@@ -120,7 +120,7 @@ REFUSED = [
     ("(?:a|b{513}){2}", "longer than 1024 bytes"),
     *COSTLY,
 ]
-#: What a parser may trip over, in any order.
+#: Fragments that may confuse a parser, in any order.
 PIECES = [*"()?P<=:!-aiuxL>|[]^$.*+{},0\\N#é\ud800", "(?", "(?u)", "9999999999", r"\U0011"]
 ACCEPTED = [
     nested(60),

@@ -1,4 +1,4 @@
-"""Ports for servers that bind them later."""
+"""Free ports that a server binds later."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""TLS to providers: from Secrets to the workers, and what is said of one that cannot be used."""
+"""TLS to providers: from Secrets to the workers, and the messages about invalid certificates and keys."""
 
 import base64
 from pathlib import Path
@@ -22,7 +22,7 @@ PROVIDER = {**SPEC["providers"][0], "tls": TLS}
 
 
 def tls_secret(name: str, **entries: str) -> dict[str, Any]:
-    """Return a Secret; an underscore in an entry's name stands for a dot."""
+    """Return a Secret; an underscore in an entry's name becomes a dot."""
     data = {key.replace("_", "."): base64.b64encode(text.encode()).decode() for key, text in entries.items()}
     return {**secret(name), "data": data}
 

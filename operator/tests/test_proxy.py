@@ -1,4 +1,4 @@
-"""Which proxy leads to the API server."""
+"""The choice of a proxy for the API server."""
 
 import pytest
 from yarl import URL

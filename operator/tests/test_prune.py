@@ -1,4 +1,4 @@
-"""GitOps tools prune by labels and annotations: what must never go bears none of theirs, and says so."""
+"""GitOps tools prune by labels and annotations: objects to keep have no tracking label and ask to be kept."""
 
 import asyncio
 import copy
@@ -46,7 +46,7 @@ def kept(cluster: FakeCluster) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def as_before(metadata: dict[str, Any]) -> None:
-    """Have an object be as a release before made it."""
+    """Make an object as an earlier release created it."""
     metadata["labels"][INSTANCE] = "demo"
     for name in KEEP_ANNOTATIONS:
         metadata["annotations"].pop(name, None)

@@ -1,4 +1,4 @@
-"""Quantities are compared by what they are worth, however they are spelt."""
+"""Quantities are compared by value, not by spelling."""
 
 from decimal import Decimal
 

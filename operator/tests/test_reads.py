@@ -1,4 +1,4 @@
-"""What a read of the API server comes to: one table, for every verb and kind."""
+"""The outcome of every kind of read of the API server, from one table for all verbs and kinds."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ FORBIDDEN = ApiError(
 )
 UNKNOWN_KIND = ApiError(404, "Unknown", "404 page not found")
 
-#: What the API server may say to a read, by what it comes to.
+#: Answers of the API server to a read, each with the expected outcome.
 ANSWERS = {
     "401": (ApiError(401, "Unauthorized", ""), ReadOutcome.ACCESS_DENIED),
     "403": (FORBIDDEN, ReadOutcome.ACCESS_DENIED),
@@ -140,7 +140,9 @@ def test_a_hold_ends_after_its_time_however_often_it_is_tried_and_says_so() -> N
     assert holds.is_retry_due("demo")
     assert holds.record_failure("demo", failed()).reason is UnreadableReason.GRACE_ENDED
     holds.retain("demo")
-    assert not holds.record_failure("demo", failed()).is_expired, "a look in between begins it again"
+    assert not holds.record_failure("demo", failed()).is_expired, (
+        "a reconcile without this failure starts a new hold"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ready means that requests are answered: what keeps them from it is told before the first one."""
+"""Ready means that requests are answered; conditions report obstacles before the first request."""
 
 import base64
 import math
@@ -27,7 +27,7 @@ BUDGET = {"dollarsPerDay": "25.5"}
 
 
 def running(**changes: Any) -> World:
-    """A gateway all of whose pods are ready."""
+    """Return a gateway whose pods are all ready."""
     world = World(**changes)
     world.settle()
     for kind, name in (("StatefulSet", "demo-worker"), ("Deployment", "demo-haproxy")):
@@ -38,7 +38,7 @@ def running(**changes: Any) -> World:
 
 
 def said(world: World, now: float = NOW) -> dict[str, tuple[str, str, str]]:
-    """All conditions at a time: status, reason, message."""
+    """Return all conditions at a time: status, reason, message."""
     seen = ObservedState(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=now)
     found = decide(world.gateway, seen, DEFAULTS).status.conditions
     return {str(one.type): (one.status.value, one.reason, one.message) for one in found}
@@ -54,7 +54,7 @@ def test_a_gateway_with_nothing_against_it_is_ready() -> None:
 
 
 def shown(folder: Path, days: float) -> World:
-    """A gateway whose HAProxy shows a certificate that ends in so many days, and began a day ago."""
+    """Return a gateway whose HAProxy has a certificate that started a day ago and ends in `days` days."""
     write_certificate(folder / "tls", days=days)
     world = running(loadBalancer={"tls": {"certificateSecretRef": {"name": "demo-tls"}}})
     texts = {"tls.crt": (folder / "tls").read_text(), "tls.key": (folder / "tls.key").read_text()}
@@ -153,7 +153,7 @@ def test_plain_http_to_the_outside_is_told_and_served(host: str, public: bool) -
 
 
 def keys(**ends: str | None) -> list[Manifest]:
-    """Tenants with one key each, which ends then."""
+    """Return tenants with one key each, which expires at the given time."""
     return [
         {
             "name": name,
@@ -188,7 +188,9 @@ def test_budgets_that_no_price_can_meet_serve_nobody() -> None:
     other = keys(acme=None, globex=None)[1]
     assert said(running(tenants=[*tenants, other]))["Ready"][0] == "True"
     one = {**PRICE, "model": "gpt-4o"}
-    assert said(running(tenants=tenants, prices=[one]))["Ready"][0] == "True", "one of its models has one"
+    assert said(running(tenants=tenants, prices=[one]))["Ready"][0] == "True", (
+        "one of the tenant's models has a price"
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,7 +290,7 @@ PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "regist
 def test_a_container_that_does_not_start_is_told_at_once(found: Manifest, words: tuple[str, ...]) -> None:
     told = pod_trouble(found)
     assert told is not None and all(word in told for word in words), told
-    assert Shard(found).failed, "there is no use in waiting"
+    assert Shard(found).failed, "waiting cannot help"
 
 
 @pytest.mark.parametrize(

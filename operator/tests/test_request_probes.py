@@ -1,4 +1,4 @@
-"""Ready means that requests are answered: what the agents beside HAProxy tell of requests that they send."""
+"""Ready means that requests are answered: reports of the agents beside HAProxy on their probe requests."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ TLS = RequestProbeReport("TLSFails", "the TLS handshake with HAProxy failed: X")
 
 
 def said(**answers: RequestProbeReport) -> dict[str, tuple[str, str, str]]:
-    """The conditions of a gateway all of whose pods are ready, with what its agents tell."""
+    """Return the conditions of a gateway with ready pods and these reports of its agents."""
     world = running()
     seen = ObservedState(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=NOW)
     found = decide(world.gateway, replace(seen, request_probes=answers), DEFAULTS).status.conditions
@@ -47,7 +47,7 @@ def test_one_haproxy_that_answers_is_enough_and_the_other_is_told() -> None:
         and "through a are not" in found["LoadBalancerAvailable"][2]
     )
     assert said(a=WELL)["LoadBalancerAvailable"][2].endswith("; requests are answered")
-    assert said()["Ready"][0] == "True", "where no agent can be asked, nothing is concluded"
+    assert said()["Ready"][0] == "True", "without an agent's report, nothing is concluded"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def pod(name: str, *, ready: bool = True) -> Manifest:
 
 @pytest.fixture
 async def agent() -> AsyncIterator[tuple[AdminPort, dict[str, Any]]]:
-    """An agent, and what it tells."""
+    """Yield the port of an agent, and the answers that it gives."""
     told: dict[str, Any] = {"answered": True}
 
     async def answer(_: web.Request) -> web.Response:
@@ -111,7 +111,7 @@ async def test_an_agent_is_asked_when_it_is_due_and_news_are_another_epoch(agent
     assert await reports.reports("team", "demo", pods) == {"a": WELL}
     epoch = reports.change_count("team", "demo")
     told.update(FAILS)
-    assert await reports.reports("team", "demo", pods) == {"a": WELL}, "it is not due"
+    assert await reports.reports("team", "demo", pods) == {"a": WELL}, "no probe is due"
     now[0] += POLL_SECONDS
     assert await reports.reports("team", "demo", pods) == {"a": TLS}
     assert reports.change_count("team", "demo") != epoch

@@ -1,4 +1,4 @@
-"""A retention job over time: its state is begun once, wherever the operator is killed."""
+"""A retention job over time: it starts its state once, even if the operator is killed at any point."""
 
 import contextlib
 import copy
@@ -24,7 +24,7 @@ def kept_cluster(**changes: Any) -> FakeCluster:
 
 
 def settle_with(cluster: FakeCluster, state: State) -> None:
-    """Reconcile while the retention job runs each night, until nothing is written but the status."""
+    """Reconcile while the retention job runs each night, until only the status is written."""
     quiet = 0
     for _ in range(100):
         written = len(cluster.writes)
@@ -68,7 +68,7 @@ def test_a_state_is_begun_once_and_one_that_is_lost_later_is_no_beginning() -> N
 
 
 def without_chance(cluster: FakeCluster) -> dict[Any, Any]:
-    """What was made, but for the ledger's key, which is another one each time."""
+    """Return the objects without the ledger's key, which is random."""
     found = copy.deepcopy(comparable(cluster))
     job = found.pop(JOB)[0]["jobTemplate"]["spec"]["template"]
     command = job["spec"]["containers"][0]["command"]

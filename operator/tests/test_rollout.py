@@ -1,4 +1,4 @@
-"""A new template reaches the workers one by one; a broken one reaches one worker only."""
+"""A new template reaches the workers one by one; a broken template reaches one worker only."""
 
 import copy
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def revisions(world: MovingWorld) -> dict[int, str]:
 
 
 def least_serving(world: MovingWorld, seconds: int) -> int:
-    """Go on, and return how few workers served at any time."""
+    """Advance the world, and return the smallest number of serving workers."""
     least = len(world.pods)
     for _ in range(seconds):
         world.run(1)
@@ -125,12 +125,12 @@ def test_a_scale_down_waits_for_a_roll_and_says_so() -> None:
     assert (safe.status, safe.reason) == (ConditionStatus.FALSE, "ScaleDownBlocked")
     assert "workers are being replaced" in safe.message
     world.settle()
-    # The two that go are not replaced first.
+    # The two workers that the scale-down removes are not replaced first.
     assert sorted(removed.split(":")[0] for removed in world.removed) == ["0", "1", "2", "3"]
 
 
 def test_a_roll_begins_when_a_worker_that_was_scaled_away_is_gone() -> None:
-    """The world asserts that no two are on their way at a time."""
+    """The world asserts that at most one worker is leaving at a time."""
     world = MovingWorld(3)
     world.scale(2)
     while not world.pods[2].was_retired:
@@ -138,7 +138,7 @@ def test_a_roll_begins_when_a_worker_that_was_scaled_away_is_gone() -> None:
     while world.asked == 3:
         world.tick()
         if world.plan().manifests_to_apply:
-            # The reconcile that takes the worker away brings the new image as well.
+            # The reconcile that removes the worker also applies the new image.
             world.use_image("worker:next")
         world.reconcile()
     world.settle()
@@ -167,7 +167,7 @@ def test_nobody_is_replaced_without_a_volume_to_start_on() -> None:
 
 
 def test_the_manifests_of_the_same_build_replace_nobody() -> None:
-    """An operator that is replaced writes what the one before it wrote."""
+    """A new operator of the same build writes the same manifests as the previous one."""
     world = MovingWorld(3)
     uids = {pod.uid for pod in world.pods.values()}
     world.reconcile(0)
@@ -197,8 +197,8 @@ def test_a_set_that_its_controller_rolled_is_patched_before_it_is_applied() -> N
 
 
 class Disputed(MovingWorld):
-    """Somebody sets a field of the workers' set otherwise after each write. The operator remembers what it
-    tried to write, as it does while it runs."""
+    """Somebody changes a field of the workers' StatefulSet after each write. The operator remembers its
+    writes, as a running one does."""
 
     disputed = False
     tried: Mapping[Ref, str] = MappingProxyType({})

@@ -1,4 +1,4 @@
-"""Workers come together and leave one by one, and nobody notices."""
+"""Workers are added together and removed one by one, without failed requests."""
 
 import pytest
 from hypothesis import example, given
@@ -18,7 +18,7 @@ def phases(world: MovingWorld) -> list[str]:
 
 
 def until(world: MovingWorld, phase: WorkerPhase) -> None:
-    """Go on until some worker is in a phase."""
+    """Advance the world until a worker is in a phase."""
     for _ in range(60):
         world.reconcile()
         if phase.value in phases(world):
@@ -241,7 +241,7 @@ HAPPENINGS = st.one_of(
 def test_whatever_happens_workers_leave_one_by_one_and_the_end_is_as_the_spec_says(
     replicas: int, volumes: str, happenings: list[tuple[str, int | str | None]]
 ) -> None:
-    """What must never happen on the way is asserted by the world itself."""
+    """The world itself asserts what must never happen on the way."""
     world = MovingWorld(replicas, volumes=volumes, bad_images={"worker:bad"})
     for what, value in happenings:
         happen(world, what, value)

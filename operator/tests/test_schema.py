@@ -1,4 +1,4 @@
-"""One schema: what gateway and operator share, and where a manifest differs from the gateway's file."""
+"""One schema: the sections that gateway and operator share, and their differences in the manifest."""
 
 import json
 import math
@@ -31,7 +31,7 @@ from tests.gateways import manifest
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "schema"
 
-#: Every bound and default of a manifest that is another one than the file's. A new difference is a decision.
+#: Every bound and default in which a manifest differs from the gateway's file; each new one is a decision.
 BOUNDS = {
     "ActionOverride.packs": {"maxItems", "x-kubernetes-list-type"},
     "ActionOverride.rules": {"maxItems", "x-kubernetes-list-type"},
@@ -119,7 +119,7 @@ BOUNDS = {
     "TierPrice.above": {"maxItems"},
     "Timeouts.lameDuckSeconds": {"type", "minimum"},
 }
-#: Kinds of field that a manifest bounds otherwise, wherever they are.
+#: Types of fields that a manifest bounds differently everywhere.
 KINDS = {
     "AddressRange": {"maxLength", "pattern"},
     "AllowedText": {"minLength", "maxLength", "pattern"},
@@ -144,12 +144,12 @@ KINDS = {
     "TenantName": {"minLength", "maxLength", "pattern"},
     "WebOrigin": {"minLength", "maxLength", "pattern"},
 }
-#: Every field of a shared section that no manifest has.
+#: Every field of a shared section that is missing in manifests.
 OF_WORKERS = {"Limits.bufferedBytes", "Payloads.budgetBytes", "Rule.examples"}
 
 
 def sections(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Every model below one."""
+    """Yield a model and every model below it."""
     seen: list[type[BaseModel]] = [root]
     for section in seen:
         for field in section.model_fields.values():
@@ -167,7 +167,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def shared(root: type[BaseModel] = GatewaySpec) -> list[type[Section]]:
-    """Every section of the schema that is below a model, or that one below it is made of."""
+    """Return every section of the schema below a model, or that a model below it inherits from."""
     found = {
         kind: None
         for one in sections(root)
@@ -187,7 +187,7 @@ def test_a_section_that_a_manifest_has_from_the_schema_is_the_gateways_own() -> 
 
 
 def kinds() -> dict[str, dict[str, Any]]:
-    """What a manifest says of each kind of field that is named in the schema."""
+    """Return the manifest's differences for each named field type of the schema."""
     found = {}
     modules = (egress, fields, policy, prices, urls)
     for name, kind in (found for module in modules for found in vars(module).items()):
@@ -198,7 +198,7 @@ def kinds() -> dict[str, dict[str, Any]]:
 
 
 def differences(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a manifest says of a node and of those below it that are in no section of their own."""
+    """Yield the manifest's differences for a node and its descendants outside nested sections."""
     if KUBERNETES_KEYWORD in node:
         yield node[KUBERNETES_KEYWORD]
     for below in (node.get("items"), node.get("additionalProperties"), *node.get("anyOf", ())):
@@ -245,7 +245,7 @@ def test_the_crd_has_every_shared_field_but_those_of_workers_alone() -> None:
 
 
 def test_every_bound_of_a_manifest_lies_within_the_files() -> None:
-    """What an API server lets in, the workers take."""
+    """The workers accept everything that an API server accepts."""
 
     def compare(section: type[Section]) -> None:
         properties = section.model_json_schema(by_alias=True)["properties"]

@@ -1,4 +1,4 @@
-"""Tenants' shred keys: made once for each tenant, never written again, and there before a file names them."""
+"""Tenants' shred keys: created once per tenant, never rewritten, and present before a file names them."""
 
 import base64
 import copy
@@ -107,7 +107,7 @@ def test_what_others_put_into_the_secret_stays_and_a_key_that_came_meanwhile_is_
     live["data"] |= {"acme": rotated, "somebody": rotated}
     settle(cluster)
     assert (keys(cluster)["acme"], keys(cluster)["somebody"]) == (rotated, rotated)
-    # Seen without the entry, and written with it before the operator writes.
+    # The operator has read the Secret without the entry; somebody adds the entry before the operator writes.
     add_tenant(cluster, "late")
     request = cluster.request
 
@@ -151,7 +151,7 @@ def test_a_secret_that_is_full_takes_no_more_and_the_rest_is_told() -> None:
     gateway = Gateway.from_manifest(manifest(**MADE))
     attached = frozenset(f"team-{number % 8}/tenant-{number:05}" for number in range(20_000))
     needed = read_shred_keys(gateway, ObservedState(tenants=TenantShards(names=attached)))
-    assert needed.to_make[: len(TENANTS)] == tuple(TENANTS), "those of the gateway's own list come first"
+    assert needed.to_make[: len(TENANTS)] == tuple(TENANTS), "tenants of the gateway's own list come first"
     assert 7000 < len(needed.to_make) < 20_000
     live = secret(KEYS)
     live["metadata"]["labels"] = OURS
@@ -160,7 +160,7 @@ def test_a_secret_that_is_full_takes_no_more_and_the_rest_is_told() -> None:
     seen = ObservedState(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
     assert read_shred_keys(gateway, seen).to_make == ()
     assert needed.faults[0].reason == "NoRoom"
-    # What is left is for the gateway's own list, all of it.
+    # The remaining space is reserved for the gateway's own tenants, and suffices for all of them.
     longest = [{**SPEC["tenants"][0], "name": f"{'n' * 60}{number:03}"} for number in range(128)]
     own = read_shred_keys(Gateway.from_manifest(manifest(**MADE, tenants=longest)), seen)
     assert own.to_make == tuple(tenant["name"] for tenant in longest)
@@ -197,7 +197,7 @@ def test_a_listed_tenant_without_room_is_told_and_costs_nobody_else_anything() -
         f"Secret {KEYS} is full, so these tenants have no shred key and are not served: late"
     )
     assert status(cluster)["Progressing"] == ("False", "Settled")
-    # Everything else is carried out.
+    # The operator still applies all other changes.
     gateway = cluster.find("GovernanceGateway", "demo")
     gateway["spec"] = {**gateway["spec"], "tenants": gateway["spec"]["tenants"][1:]}
     settle(cluster)

@@ -1,4 +1,4 @@
-"""Who gets an auditor's stream: what its command says, which files it gets, and whom it may call."""
+"""The receivers of an auditor's stream: its options, its files, and the connections that it may open."""
 
 from typing import Any
 

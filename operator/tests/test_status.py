@@ -1,4 +1,4 @@
-"""What others conclude from a status: whether anybody is served, and whether work goes on or has stopped."""
+"""Conclusions from a status: whether requests are served, and whether work continues or has stopped."""
 
 import asyncio
 from typing import Any
@@ -69,7 +69,7 @@ def test_a_gateway_that_comes_reconciles_and_one_that_is_refused_is_stalled() ->
 
 
 def audited_cluster() -> FakeCluster:
-    """A settled gateway whose auditor has found nothing."""
+    """Return a settled gateway whose auditor has found nothing."""
     cluster = new_cluster(auditor=AUDITOR)
     cluster.put(key_secret())
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""A pod that is stopped while it starts does not stay for its grace."""
+"""A pod that is stopped while it starts ends before its grace period is over."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def starting() -> Iterator[subprocess.Popen[str]]:
-    """A process of Python that has no handler for SIGTERM until a line comes."""
+    """A Python process that has no handler for SIGTERM until it reads a line."""
     with subprocess.Popen(
         [sys.executable, "-c", STARTING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -37,7 +37,7 @@ def starting() -> Iterator[subprocess.Popen[str]]:
 
 
 def hook(process: int, folder: Path) -> subprocess.Popen[bytes]:
-    """Run what stops a process; each of its pauses is a line in a file of the folder."""
+    """Run the stop hook for a process; it writes a line to a file in `folder` at each pause."""
     pause = folder / "sleep"
     pause.write_text(f"#!/bin/sh\necho pauses >> {folder / 'pauses'}\nexec /bin/sleep 0.01\n")
     pause.chmod(0o755)
@@ -52,7 +52,9 @@ def test_what_stops_a_process_waits_until_it_can_be_stopped(
     assert starting.stdout is not None
     waiting = hook(starting.pid, tmp_path)
     pauses = tmp_path / "pauses"
-    eventually(lambda: pauses.exists() and len(pauses.read_text().split()) > 2, "it has looked again")
+    eventually(
+        lambda: pauses.exists() and len(pauses.read_text().split()) > 2, "the hook has checked repeatedly"
+    )
     assert waiting.poll() is None
     starting.stdin.write("serve\n")
     starting.stdin.flush()

@@ -1,4 +1,4 @@
-"""The store: what is known never becomes older, whatever order it is told in."""
+"""The store never replaces an object by an older version, in any order of events."""
 
 from typing import Any
 
@@ -140,7 +140,9 @@ def test_only_of_a_namespace_that_is_listed_a_gateway_is_known_to_be_missing(
 ) -> None:
     store = Store()
     store.expect([KIND], [served])
-    assert not store.lacks_gateway((namespace, "demo")), "not before it is listed"
+    assert not store.lacks_gateway((namespace, "demo")), (
+        "a gateway is not missing before the namespace is listed"
+    )
     store.replace(KIND, served, set(), "1")
     assert store.lacks_gateway((namespace, "demo")) is known
     metadata = {"name": "demo", "namespace": namespace, "uid": "uid", "resourceVersion": "2"}
@@ -161,7 +163,7 @@ def test_of_a_namespace_that_refuses_to_be_listed_no_gateway_is_known_to_be_miss
 def test_a_secret_is_known_to_be_lacking_only_where_secrets_are_heard_of() -> None:
     store = Store()
     store.expect(["Secret"], ["team", "other"])
-    assert not store.lacks_secret("team", "keys"), "not before they are listed"
+    assert not store.lacks_secret("team", "keys"), "a Secret is not missing before Secrets are listed"
     for namespace in ("team", "other"):
         store.replace("Secret", namespace, set(), "1")
     assert store.lacks_secret("team", "keys")

@@ -1,4 +1,4 @@
-"""Tenants move in good order: to a new worker in stages, and from one that leaves before it leaves."""
+"""Tenants move without rejected requests: to a new worker in stages, off a worker before it leaves."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from tests.required_world import RequiredWorld
 
 
 def stages(world: RequiredWorld, number: int, writes: int | None = None) -> Iterator[tuple[float, int]]:
-    """Go on until a worker has all of its tenants; yield whenever how much it has changes, and the time."""
+    """Advance until a worker has all of its tenants; yield the time and its share at each change."""
     last = 0
     for _ in range(60):
         world.reconcile(writes)
@@ -125,7 +125,7 @@ def test_a_clock_that_was_set_back_stops_no_stage() -> None:
     assert world.percents()[2] == 100
 
 
-# --- Affinity Required: those who leave
+# --- Affinity Required: workers that leave
 
 
 def holders(world: RequiredWorld) -> list[dict[str, list[int]]]:
@@ -154,7 +154,7 @@ def test_a_roll_turns_no_tenant_away(replicas: int) -> None:
     world.use_image("worker:next")
     world.settle()
     assert world.turned_away == []
-    assert world.written() == before, "everybody has its own worker again"
+    assert world.written() == before, "every tenant has its own worker again"
     assert {pod.revision for pod in world.pods.values()} == {"worker:next"}
 
 
@@ -235,7 +235,7 @@ def test_a_haproxy_that_has_not_heard_of_the_stand_in_is_waited_for() -> None:
     world.use_image("worker:next")
     for _ in range(20):
         world.reconcile()
-        # Somebody takes the mark away again and again.
+        # Somebody repeatedly removes the mark.
         world.world.balancers[1]["metadata"]["annotations"] = {}
         world.tick()
     assert not any(pod.retiring for pod in world.pods.values()) and world.removed == []

@@ -1,4 +1,4 @@
-"""Teams stay in their room: which namespaces may take a plan, how often, and how many keys they may have."""
+"""Limits of teams: the namespaces that may use a plan, tenants per namespace, and keys."""
 
 import hashlib
 from typing import Any
@@ -164,7 +164,7 @@ def test_who_shares_limits_has_one_place_on_the_ring_and_nobody_else_is_named() 
 
 def test_who_shares_limits_has_one_owner_where_affinity_is_required() -> None:
     found = owners_of(shared_world("Required"))
-    assert len(found) == 5, "everybody has an owner"
+    assert len(found) == 5, "every tenant has an owner"
     assert len({found[f"team-blue/{name}"] for name in ("app", "batch", "chat")}) == 1
 
 
@@ -195,14 +195,14 @@ def test_a_shared_budget_in_money_needs_prices_as_any_other_does() -> None:
 
 
 def _chosen(count: int, shard: int = 0) -> list[str]:
-    """Digests of one shard, as `sha256:` lets a tenant choose them."""
+    """Return digests of one shard; with `sha256:`, a tenant can choose such digests."""
     first = f"{shard << 3:02x}"
     return [first + hashlib.sha256(str(number).encode()).hexdigest()[2:] for number in range(count)]
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room for some hundred keys in all shards."""
+    """Limit the capacity of all shards together to some hundred keys."""
     monkeypatch.setattr(tenant_registry, "MAX_KEY_BYTES", 40_000 // SHARDS)
 
 
@@ -218,7 +218,7 @@ def test_one_namespace_cannot_fill_a_shard_of_keys_by_digests_that_it_chooses() 
         found.cluster.put(tenant(f"m{begin}", "team-mallory", apiKeys=keys))
     found.settle()
     of_mallory = [whose for whose in found.held().values() if whose.startswith("team-mallory/")]
-    assert of_mallory, "it has its share"
+    assert of_mallory, "the namespace has its share"
     told = [found.condition(f"m{begin}", "KeysValid", "team-mallory") for begin in range(0, 640, 32)]
     refused = next(message for _, reason, message in told if reason == "NoRoom")
     assert "for its namespace" in refused
@@ -233,7 +233,7 @@ def test_one_namespace_cannot_fill_a_shard_of_keys_by_digests_that_it_chooses() 
     before = found.held()
     found.start_anew()
     found.settle()
-    assert found.held() == before, "who is in stays in"
+    assert found.held() == before, "accepted tenants stay accepted"
 
 
 @pytest.mark.usefixtures("small")

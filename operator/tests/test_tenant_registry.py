@@ -1,4 +1,4 @@
-"""Who holds which key among tenants that are objects of their own, and which shards a change touches."""
+"""The holder of each key among attached tenants, and the shards that a change affects."""
 
 import hashlib
 
@@ -33,7 +33,7 @@ def nobody(*_: str) -> None:
 
 
 def holders(book: TenantRegistry) -> dict[str, str]:
-    """Return the tenants by the names of the keys that stand in the shards."""
+    """Return the tenants by the names of the keys in the shards."""
     lines = "".join(book.files(shard, nobody)[KEYS] for shard in range(SHARDS)).splitlines()
     return {line.split()[2]: line.split()[1] for line in lines}
 
@@ -43,7 +43,7 @@ def digests(book: TenantRegistry) -> list[str]:
 
 
 def places(book: TenantRegistry) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the shards of digests of keys and of tenants, as the files have them."""
+    """Return the shard of each key's digest and of each tenant, from the files."""
     found = [book.files(shard, nobody) for shard in range(SHARDS)]
     return (
         {line.split()[0]: shard for shard in range(SHARDS) for line in found[shard][KEYS].splitlines()},
@@ -164,7 +164,7 @@ def test_of_two_new_tenants_with_one_key_the_older_gets_it_and_the_other_is_told
         newer = tenant("new", "shared", "own", created="2026-02-01T00:00:00Z")
         for found in (older, newer)[::order]:
             book.update_tenants(found)
-        # Who came first keeps it, unless both came at once.
+        # The first tenant keeps the key, unless both were added in one update.
         first = "team/old" if order == 1 else "team/new"
         assert holders(book)["shared"] == first
         loser = ({"team/old", "team/new"} - {first}).pop()
@@ -177,7 +177,7 @@ def test_of_two_new_tenants_with_one_key_the_older_gets_it_and_the_other_is_told
 def test_a_key_in_use_is_not_lost_to_an_older_tenant_that_lists_it_too() -> None:
     book = TenantRegistry({key("live").digest: "team/new"})
     book.update_tenants(tenant("old", "live", created="2020-01-01T00:00:00Z"))
-    assert holders(book) == {"live": "team/old"}, "nobody else claims it"
+    assert holders(book) == {"live": "team/old"}, "no other tenant claims the key"
     book = TenantRegistry({key("live").digest: "team/new"})
     book.update_tenants(tenant("new", "live", created="2026-01-01T00:00:00Z"))
     book.update_tenants(tenant("old", "live", created="2020-01-01T00:00:00Z"))

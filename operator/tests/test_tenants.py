@@ -1,4 +1,4 @@
-"""Which keys are accepted and until when, and that none of them is ever told."""
+"""Accepted keys and their expiry; no message ever contains a key."""
 
 import base64
 import hashlib
@@ -32,7 +32,7 @@ def sha256(key: str) -> str:
 
 
 def read(acme_keys: dict[str, Any] | None = None, keys: list[dict[str, Any]] | None = None) -> TenantKeys:
-    """Read the keys with another list of tenant acme's, and with another Secret of it."""
+    """Read the keys, optionally with another key list and another Secret of tenant acme."""
     acme, globex = SPEC["tenants"]
     secrets = user_secrets()
     if acme_keys is not None:
@@ -90,7 +90,9 @@ def test_a_key_expires_when_its_item_says_so() -> None:
 def test_a_day_that_no_calendar_has_is_refused() -> None:
     first, second = api_keys("acme-keys", "first", "second")
     found = read(keys=[{**first, "notAfter": "2030-02-30T00:00:00Z"}, second])
-    assert [key.digest for key in found.keys["acme"]] == [sha256(ACME_OTHER_KEY)], "never for ever"
+    assert [key.digest for key in found.keys["acme"]] == [sha256(ACME_OTHER_KEY)], (
+        "an invalid date does not mean no expiry"
+    )
     reason, message = fault(found)
     assert reason == "SpecInvalid"
     assert message.startswith("spec.tenants[acme].apiKeys[first].notAfter is not a time such as")
@@ -136,7 +138,7 @@ def test_a_key_that_cannot_work_is_named_by_its_secret_and_tenant(key: str, comp
 def test_a_key_that_two_tenants_claim_stays_with_the_one_that_has_it(
     by_digest: bool, holder: str | None
 ) -> None:
-    """Whoever writes a Secret can neither take another tenant's key away nor make it its own."""
+    """A user who can write a Secret can neither disable another tenant's key nor take it over."""
     acme, globex = SPEC["tenants"]
     secrets = user_secrets() | {"globex-keys": secret("globex-keys", only=GLOBEX_KEY, stolen=ACME_KEY)}
     shared = sha256(ACME_KEY)
@@ -177,7 +179,7 @@ def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret(name: str
             "apiKeys": [
                 {
                     "name": name.format(key),
-                    # What is from a Secret takes more: its source is written as well.
+                    # A key from a Secret needs more space, because its source is written too.
                     "secretRef": {"name": "keys", "key": f"{number}-{key}"},
                     "notAfter": "2030-01-01T12:00:00.000000000+02:00",
                 }
@@ -197,7 +199,7 @@ def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret(name: str
     maps = haproxy_maps(subject, found.keys, 64, WorkerShares(0), "key")
     made = tenants_secret(subject, found.keys, maps, WorkerShares(0), "key")
     assert sum(len(base64.b64decode(entry)) for entry in made["data"].values()) < 1 << 20
-    # The names are left out, and no key is.
+    # To save space, the files omit the keys' names, but no key.
     files = [
         base64.b64decode(entry).decode() for file, entry in made["data"].items() if file.endswith(".keys")
     ]

@@ -1,5 +1,5 @@
-"""Plans that are for some namespaces, or shared in one, while nobody may look: each label selector keeps its
-own answer, and what the spec itself takes away goes at once."""
+"""Plans for some namespaces or with shared limits, while namespaces cannot be read: each label selector keeps
+its last result, and removals in the spec take effect immediately."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,8 +16,8 @@ PLANS_OF_SOME = [{**PLANS[0], "allowedNamespaces": GOLD}]
 
 
 def world_of(allowed: dict[str, Any], plans: list[dict[str, Any]]) -> World:
-    """Return a world in which every namespace has the labels of both selectors, but for that of t0, which has
-    its plan by name."""
+    """Return a world in which every namespace has the labels of both selectors, except t0's namespace, which
+    the plan names."""
     made = World(allowed, plans=plans)
     made.cluster.namespace_labels = {
         f"team-{name}": {"llm": "yes", **({} if name == "t0" else {"tier": "gold"})} for name in TEN
@@ -49,7 +49,7 @@ def test_labels_of_a_plan_that_nobody_may_read_just_now_shut_nobody_out(
     world.resync()
     world.add("late")
     world.settle()
-    assert set(world.held()) == EVERY, "and a namespace that nobody has seen the labels of is not let in"
+    assert set(world.held()) == EVERY, "a namespace whose labels were never read is not accepted"
     assert "cannot list namespaces in all namespaces" in world.gateway_condition()[2]
     assert world.gateway_condition()[0] == "Unknown" and world.gateway_condition("Ready")[0] == "True"
     world.heal()

@@ -1,4 +1,4 @@
-"""Each worker's own volume: made before its worker, kept after it, and watched like the shared one."""
+"""Each worker's own volume: created before its worker, kept after it, monitored like the shared one."""
 
 import copy
 from typing import Any
@@ -86,7 +86,7 @@ def test_a_volume_that_a_user_adds_cannot_hide_the_ledger() -> None:
 def test_growth_reaches_every_claim_and_leaves_the_set_as_it_was_made() -> None:
     settled = world().settle()
     live = settled.child("StatefulSet", "demo-worker")
-    # What the API server makes of a template.
+    # The API server adds these fields to a template.
     live["spec"]["volumeClaimTemplates"][0] |= {"status": {"phase": "Pending"}, "kind": CLAIM}
     settled.manifest["spec"]["ledger"]["volume"]["size"] = "2Gi"
     before = copy.deepcopy(live["spec"])
@@ -214,7 +214,7 @@ def test_the_worst_step_of_growing_claims_is_told() -> None:
 
 @pytest.mark.parametrize("volumes", ["Shared", "PerWorker"])
 def test_pods_that_cannot_be_placed_are_replaced_although_their_claims_wait_for_them(volumes: str) -> None:
-    """A class that binds at first use leaves a claim Pending until its pod has a node."""
+    """With a class that binds at first use, a claim stays Pending until its pod has a node."""
     volume = {"mode": volumes, "storageClassName": "late"}
     found = bound(World(replicas=2, ledger={"volume": volume}).settle(), "Pending")
     live = found.child("StatefulSet", "demo-worker")

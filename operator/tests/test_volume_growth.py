@@ -1,4 +1,4 @@
-"""A volume that grows is told, and stays bound."""
+"""A growing volume is reported, and counts as bound."""
 
 from typing import Any
 

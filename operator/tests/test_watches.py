@@ -1,4 +1,4 @@
-"""Watches through the true client: nothing is missed, whatever the API server and the network do."""
+"""Watches through the real client miss no event, whatever the API server and the network do."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ def service(name: str = "demo", **labels: str) -> dict[str, object]:
 
 
 class Followed:
-    """A cluster, a client whose store follows it, and who was woken."""
+    """A cluster, a client whose store follows it, and the woken gateways."""
 
     def __init__(self, emulator: Emulator, client: Client, watches: Watches, woken: list[str]) -> None:
         self.emulator = emulator
@@ -45,12 +45,12 @@ class Followed:
         return self.store.get("Service", "team", name) is not None
 
     def lists(self, kind: str) -> int:
-        """Return how often a kind was listed: a list of several pages counts each."""
+        """Return how often a kind was listed; each page of a list counts."""
         return self.cluster.requests.count(f"GET {kind} ")
 
 
 class Recorder(Requeues):
-    """Notes who is woken."""
+    """Records the woken gateways."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,7 +212,9 @@ async def test_of_a_namespace_of_tenants_two_kinds_are_asked_for_and_no_other() 
         cluster.put(secret("keys", only="sk-test-acme-0123456789"))
         await until(lambda: seen.store.version("Secret", "team", "keys"))
         assert not seen.has("demo")
-        assert not seen.store.lacks_gateway(("team", "demo")), "nobody looks for gateways there"
+        assert not seen.store.lacks_gateway(("team", "demo")), (
+            "the operator does not list gateways in that namespace"
+        )
 
 
 async def test_a_namespace_of_tenants_that_is_gone_keeps_nobody_from_the_others() -> None:
@@ -271,10 +273,10 @@ async def test_the_echo_of_an_own_write_is_no_news() -> None:
     cluster = FakeCluster()
     async with followed(cluster) as seen:
         await apply(seen.client, service())
-        assert seen.has("demo"), "known at once"
+        assert seen.has("demo"), "the object is known immediately"
         cluster.put(service("later"))
         await until(lambda: seen.has("later"))
-        assert seen.woken == ["demo"], "woken by the later one alone"
+        assert seen.woken == ["demo"], "only the later change wakes the gateway"
 
 
 async def test_an_own_deletion_is_known_at_once_and_its_echo_is_no_news() -> None:

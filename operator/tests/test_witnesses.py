@@ -1,4 +1,4 @@
-"""The witnesses of an auditor: the policy that it gets, whom it may call, and what is told of them."""
+"""The witnesses of an auditor: its policy, the connections that it may open, and the status."""
 
 import base64
 import tempfile
@@ -232,7 +232,7 @@ def test_what_is_wrong_with_a_policy_is_told_with_its_line(policy: str, words: s
 
 
 def taken_by_the_auditor(policy: str, folder: Path) -> bool:
-    """Whether the auditor itself starts with a policy."""
+    """Return whether the auditor itself starts with a policy."""
     ledger = SigningKey("proofgate.dev/team/demo", bytes(32)).verifying_text
     paths = str(folder / "ledger"), str(folder / "state")
     try:
@@ -382,7 +382,7 @@ def test_the_status_tells_how_each_witness_stands_also_before_a_quorum_has_cosig
         {"name": "b", "size": 0, "lastResult": "unknown_log"},
     ]
     assert audited.status["cosigningLagSeconds"] == 7 and "size" not in audited.status
-    assert audited.held == {}, "what is not published is not held"
+    assert audited.held == {}, "an unpublished checkpoint is not held"
     audited.hear(told())
     assert audited.status["size"] == 3 and len(audited.held) == 1
     before = audited.status

@@ -1,4 +1,4 @@
-"""What the operator writes is what the workers read: every field, through the workers' own loader."""
+"""The workers' own loader reads every field that the operator writes."""
 
 import json
 import re
@@ -58,7 +58,7 @@ ISSUER = {
 
 
 def core_json(folder: Path, **changes: Any) -> dict[str, Any]:
-    """Return what the Rust side gets, which has taken it."""
+    """Return the configuration that the Rust core has accepted."""
     config = load_worker_config(folder, **changes)
     require_usable(config)
     found: dict[str, Any] = json.loads(config.to_core_json(0))
@@ -187,7 +187,7 @@ def test_a_provider_of_anthropics_api_and_its_betas_reach_the_worker(tmp_path: P
 
 
 def bedrock(*entries: tuple[str, str]) -> dict[str, Any]:
-    """Return a provider that is signed for with these entries of Secrets: id, secret and token."""
+    """Return a provider with these Secret entries for signing: id, secret and token."""
     fields = ("accessKeyIdSecretRef", "secretAccessKeySecretRef", "sessionTokenSecretRef")
     references = ({"name": name, "key": key} for name, key in entries)
     return {
@@ -232,7 +232,7 @@ def test_a_project_of_vertex_ai_reaches_the_worker_and_its_key_no_config_map(tmp
     assert read["type"] == "VertexAI"
     assert read["baseURL"] == "https://europe-west1-aiplatform.googleapis.com/v1"
     assert (read["project"], read["location"]) == ("my-project", "europe-west1")
-    # What is under that key is none of a service account.
+    # The entry does not contain a service account's key.
     assert read["keyMissing"]
     content = worker_config.worker_config(gateway(providers=[provider]), 1 << 30, DEFAULTS)
     (written,) = content["providers"]
@@ -439,7 +439,7 @@ CHANGES: list[dict[str, Any]] = [
 def test_workers_are_replaced_for_just_what_they_refuse_to_take_on(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    # The same folders for both, as in a pod.
+    # Both configurations use the same folder, as in a pod.
     before = load_worker_config(tmp_path / "mounted", **{})
     (tmp_path / "mounted").rename(tmp_path / "before")
     after = load_worker_config(tmp_path / "mounted", **changes)
@@ -470,7 +470,7 @@ def test_whose_bodies_are_stored_is_taken_on_and_only_the_first_and_the_last_rol
     assert kept is not None
     assert (kept.mode, kept.max_bytes, kept.budget_bytes) == ("Stored", 4096, 16 << 20)
     taken = [files[asked]["limits"]["bufferedBytes"] for asked in ("nobody", "everybody")]
-    assert taken[0] - taken[1] == 16 << 20, "of the memory for bodies"
+    assert taken[0] - taken[1] == 16 << 20, "payload storage reduces the memory for bodies"
     fixed = [worker_config.fixed_config_text(made, DEFAULTS) for made in (nobody, one, committed, everybody)]
     assert fixed[1] == fixed[2] == fixed[3] != fixed[0]
 
@@ -513,7 +513,7 @@ def test_the_shards_of_tenants_are_what_workers_and_the_agent_read(tmp_path: Pat
         for file, text in made.items():
             (folder / file).write_text(text)
     tenants = {f"team-{name}/{name}" for name in TEN}
-    # Keys lead to their tenants, and so do the names of those, for tokens.
+    # Keys lead to tenants; for tokens, so do the tenants' names.
     for name, count, ends in (("tenants.map", 20, tenants), ("owners.map", 10, None)):
         (tmp_path / name).write_text("")
         sources = MapSources(tmp_path / name, tmp_path / "shards")
@@ -524,7 +524,7 @@ def test_the_shards_of_tenants_are_what_workers_and_the_agent_read(tmp_path: Pat
 
 
 def written(pattern: str) -> st.SearchStrategy[str]:
-    """Return texts that the API server would let in. Its `$` is the end; Python's may precede a line end."""
+    """Generate texts that the API server accepts: its `$` is the end, Python's may precede a newline."""
     return st.from_regex(pattern.removesuffix("$") + r"\Z")
 
 
@@ -564,7 +564,7 @@ def test_a_policys_name_and_factory_that_are_let_in_are_such_to_the_worker(name:
 def test_an_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> None:
     default_port = origin.startswith("http:") and origin.endswith(":80")
     default_port |= origin.startswith("https:") and origin.endswith(":443")
-    # The CRD has a rule of its own for the port.
+    # The CRD has a separate rule for the port.
     if not default_port and (origin == "*" or address_fault(origin) is None):
         Cors.model_validate({"allowedOrigins": [origin]})
 

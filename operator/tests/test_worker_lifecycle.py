@@ -1,4 +1,4 @@
-"""Before a worker is taken away, the API server is asked about those that stay."""
+"""Before the operator removes a worker, it reads the remaining workers from the API server."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ def cluster() -> FakeCluster:
 
 
 async def replaced(cluster: FakeCluster) -> bool:
-    """Replace the first worker by what the store knows; return whether its pod is gone."""
+    """Replace the first worker based on the store; return whether its pod is deleted."""
     live = cluster.find("GovernanceGateway", "demo")
     gateway = Gateway.from_manifest(live)
     seen = await observe(cluster, gateway, live, FailedReads())

@@ -1,4 +1,4 @@
-"""What workers hold of bodies and answers fits into their memory, also while that changes."""
+"""The workers' buffers for bodies and answers fit into their memory, also while its size changes."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def running(memory: str) -> World:
 
 
 def limits(world: World) -> tuple[int, int]:
-    """The bytes of the longest body, and those that the workers' file lets them hold."""
+    """Return the maximum body size, and the total buffer size in the workers' file."""
     text = world.settle().child("ConfigMap", "demo-config")["data"]["gateway.yaml"]
     said = yaml.safe_load(text)["limits"]
     return said["bodyBytes"], said["bufferedBytes"]
@@ -58,7 +58,7 @@ def test_more_memory_is_used_when_the_last_worker_that_has_less_is_gone() -> Non
 def test_less_memory_holds_at_once_for_those_that_still_have_more() -> None:
     world = running("2Gi")
     world.manifest["spec"]["worker"]["memory"] = "512Mi"
-    # A ninth of what bodies have, in whole mebibytes.
+    # A body may use a ninth of the memory for bodies, rounded to mebibytes.
     assert limits(world) == (26 * MIB, 112 * MIB)
 
 
@@ -117,7 +117,7 @@ def test_limits_that_the_memory_has_no_room_for_are_a_condition_that_says_how_mu
     assert f"spec.worker.memory must be at least {least}Mi with this spec.limits" in message
     assert f"a worker then needs {otherwise}Mi, and " in message
     assert "make bodyBytes, connections or headBytes smaller" in message
-    # HAProxy is on its own.
+    # Only the workers' objects are held back; HAProxy's are applied.
     applied = {found["metadata"]["name"] for found in plan.manifests_to_apply}
     assert applied.isdisjoint({"demo-config", "demo-worker"})
     world.manifest["spec"]["worker"]["memory"] = f"{least}Mi"
@@ -125,7 +125,7 @@ def test_limits_that_the_memory_has_no_room_for_are_a_condition_that_says_how_mu
 
 
 def test_too_little_memory_is_a_condition_and_leaves_the_workers_as_they_are() -> None:
-    # The CRD refuses it; a gateway may have been stored before it did.
+    # The CRD refuses this value, but a gateway may have been stored before the CRD had that rule.
     world = running("512Mi")
     world.manifest["spec"]["worker"]["memory"] = "256Mi"
     plan = world.plan()
@@ -143,7 +143,7 @@ def analysed(memory: str, **analysis: int) -> World:
 
 def test_what_analysis_takes_is_not_for_bodies_and_answers() -> None:
     sizes = {"maxCopyBytes": 32 * MIB, "maxAnswerBytes": 4 * MIB, "window": 2048, "maxPairs": 128}
-    # Copies, one answer that is read, and what is kept of answers.
+    # The sum of copies, one answer being read, and the retained parts of answers.
     rest = 242 - 32 - (4 * 4 + 1) - 75
     assert limits(analysed("512Mi", **sizes)) == (13 * MIB, (rest - 5 * 13) * MIB)
     body, held = limits(analysed("512Mi"))

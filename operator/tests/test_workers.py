@@ -1,4 +1,4 @@
-"""What workers are asked and told over HTTP, and how rarely."""
+"""The operator's requests to workers over HTTP, their reports, and how rarely a request is sent."""
 
 import asyncio
 import json
@@ -114,7 +114,7 @@ async def test_a_steady_worker_is_asked_once_and_one_that_retires_at_every_recon
     for _ in range(5):
         await told(workers, ask=frozenset({0}))
     assert len(port.asked) == 6
-    assert port.tokens == [None] * 6, "the token goes along without need"
+    assert port.tokens == [None] * 6, "no request needs the token"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ EXPORT_KEY = SigningKey("exports.example.com/demo", bytes(range(2, 34)))
 
 
 def configuration(gateway: Gateway, secrets: dict[str, Manifest | None] | None = None) -> Configuration:
-    """Return what the operator makes of a gateway whose generated Secrets are there."""
+    """Return the operator's configuration of a gateway whose generated Secrets exist."""
     children = {
         Ref("Secret", "demo-admin"): gateway_secrets.admin_secret(gateway, "admin-token-of-the-tests"),
         Ref("Secret", "demo-ledger"): gateway_secrets.ledger_secret(
@@ -38,9 +38,9 @@ def configuration(gateway: Gateway, secrets: dict[str, Manifest | None] | None =
 
 
 def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **changes: Any) -> Config:
-    """Return what a worker of the gateway reads; raises the loader's InvalidConfigError.
+    """Return the configuration that a worker of the gateway loads; raises the loader's InvalidConfigError.
 
-    `more`: Secrets and ConfigMaps, by name, besides those of the tests' gateway.
+    `more`: additional Secrets and ConfigMaps, by name.
     """
     gateway = Gateway.from_manifest(manifest(**changes))
     certificates = user_certificates() if gateway.tls_transition.workers_serve_tls else {}
@@ -82,7 +82,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
         for path, content in _entries({"secret": source}, made).items():
             (shown / path).write_bytes(content)
     file = mounted / worker_config.CONFIG_FILE
-    # The one begins as the other does.
+    # INTERNAL_TLS_FOLDER starts with CONFIG_FOLDER, so it must be replaced first.
     text = file.read_text().replace(worker_config.INTERNAL_TLS_FOLDER, str(shown))
     text = text.replace(worker_config.CONFIG_FOLDER, str(mounted))
     text = text.replace(worker_config.LEDGER_FOLDER, str(ledger)).replace(
@@ -101,5 +101,5 @@ def _entries(source: Manifest, made: dict[tuple[str, str], Manifest]) -> dict[st
         key: text.encode() if kind == "ConfigMap" else base64.b64decode(text) for key, text in texts.items()
     }
     items = part.get("items") or [{"key": key, "path": key} for key in data]
-    # Of what is optional, the kubelet passes over entries that are not there.
+    # For an optional source, the kubelet skips missing entries.
     return {item["path"]: data[item["key"]] for item in items if not optional or item["key"] in data}

@@ -1,4 +1,4 @@
-"""A gateway and what is seen of it, for tests of decisions."""
+"""A gateway and its observed state, for tests of decisions."""
 
 import copy
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _LEDGER = Ref("Secret", "demo-ledger")
 
 
 class World:
-    """A gateway and what is seen of it; `settle` makes every plan true, as a perfect cluster would."""
+    """A gateway and its observed state; `settle` executes every plan, as a perfect cluster would."""
 
     def __init__(self, **changes: Any) -> None:
         self.manifest = manifest(**changes)
@@ -29,9 +29,9 @@ class World:
         self.secrets = user_secrets()
         self.pods: list[Manifest] = []
         self.balancers: list[Manifest] = []
-        #: `.status.ledger` of the reconcile before.
+        #: `.status.ledger` of the previous reconcile.
         self.ledger: Manifest = {}
-        #: What workers tell of themselves, by shard.
+        #: The workers' reports, by shard.
         self.reports: dict[int, WorkerReport] = {}
 
     @property
@@ -56,7 +56,7 @@ class World:
         for name in plan.secrets_to_generate:
             self.children[Ref("Secret", name)] = self._generated(name)
         for written in plan.manifests_to_apply:
-            # What is applied of a Secret that was generated is its head.
+            # The operator applies only the metadata of a generated Secret, so the data stays.
             kept = {"data": self.child("Secret", "demo-ledger")["data"]} if ref_of(written) == _LEDGER else {}
             self.children[ref_of(written)] = copy.deepcopy({**kept, **written})
         if plan.stop_auditor:

@@ -1,6 +1,6 @@
-"""Asks, from inside the cluster, whether the operator is ready and its CRD served; `helm test` runs it.
+"""Checks from inside the cluster that the operator is ready and its CRD is served; `helm test` runs it.
 
-It reads and changes nothing. OPERATOR is the URL of the operator's port, NAMESPACE one that is served.
+It changes nothing. OPERATOR is the URL of the operator's port, NAMESPACE is a namespace that it serves.
 """
 
 import os
@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 GATEWAYS = "https://kubernetes.default.svc/apis/proofgate.dev/v1alpha1/namespaces/{}/governancegateways?limit=1"
 
-# Whatever is not answered with success raises, and fails the test.
+# A response without success raises an error, which fails the test.
 with urlopen(f"{os.environ['OPERATOR']}/readyz", timeout=10) as answer:
     print("the operator says:", answer.read().decode().strip())
 bearer = {"Authorization": f"Bearer {(ACCOUNT / 'token').read_text()}"}

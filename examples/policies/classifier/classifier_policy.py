@@ -1,6 +1,6 @@
 """A small linear classifier: adds to the score of requests that look like attempts to override instructions.
 
-It never denies anything by itself: what it finds counts together with the rules.
+It denies no request alone: its score is added to that of the rules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .features import BUCKETS, features
 
 
 class Classifier:
-    """Flags requests of which a text is an override with at least `probability`; they get up to `score`."""
+    """Flags requests with a text that is an override with at least `probability`; adds at most `score`."""
 
     def __init__(self, file: Path, probability: float, score: int) -> None:
         self._file = file
@@ -40,7 +40,7 @@ class Classifier:
         return [self._verdict(request) for request in batch]
 
     def _verdict(self, request: PolicyRequest) -> Verdict:
-        # What the application itself tells the model may say such things.
+        # The application's own instructions may contain such sentences.
         texts = (text.text for text in request.texts if text.kind == "text" and not text.is_instructions)
         most = max((self._probability_of(text) for text in texts), default=0.0)
         return Flag("override", round(most * self._score)) if most >= self._probability else Allow()
@@ -51,5 +51,5 @@ class Classifier:
 
 
 def policy(file: str | None = None, probability: float = 0.8, score: int = 50) -> Policy:
-    """`factory: classifier.classifier_policy:policy`, with the folder `policies` on PYTHONPATH."""
+    """The factory: `classifier.classifier_policy:policy`, with the folder `policies` on PYTHONPATH."""
     return Classifier(Path(file) if file else Path(__file__).with_name("weights.json"), probability, score)

@@ -1,9 +1,9 @@
-"""Trains the classifier on sentences that it makes itself, and writes weights.json beside this file.
+"""Trains the classifier on generated sentences, and writes weights.json to this folder.
 
     python -m examples.policies.classifier.train
 
-The sentences are an illustration: train on what your own traffic looks like. Logistic regression, by stochastic
-gradient descent from a fixed seed, so the same code always writes the same file.
+The sentences are only an example: train on texts like your own traffic. The method is logistic regression by
+stochastic gradient descent with a fixed seed, so the same code always writes the same file.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _ORDINARY = {
 
 
 def sentences(parts: dict[str, list[str]]) -> list[str]:
-    """Every sentence that the parts make."""
+    """Every sentence that can be built from the parts."""
     return [" ".join(chosen) for chosen in itertools.product(*parts.values())]
 
 
 def train(rounds: int = 20, rate: float = 0.1) -> dict[str, object]:
-    """The content of weights.json."""
+    """Trains, and returns the content of weights.json."""
     examples = [(features(text), 1.0) for text in sentences(_OVERRIDES)]
     examples += [(features(text), 0.0) for text in sentences(_ORDINARY)]
     weights, bias = [0.0] * BUCKETS, 0.0

@@ -1,6 +1,6 @@
-"""Denies requests with a word of a list.
+"""Denies requests that contain a word from a list.
 
-The list is a file, such as a mounted ConfigMap, and is read anew when it changes.
+The list is a file, such as a mounted ConfigMap. The policy reads it again when it changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Seen = tuple[int, int, int]
 
 
 class Keywords:
-    """Knows the words of `file`: one for each line, `#` begins a comment; letters of both cases are the same."""
+    """Matches the words of `file`, which has one word per line; `#` starts a comment; case is ignored."""
 
     def __init__(self, file: Path, reason: str) -> None:
         self._file = file
@@ -29,11 +29,11 @@ class Keywords:
         return "keywords"
 
     def start(self) -> None:
-        """Reads the list, so that one that is missing is noticed before there are requests."""
+        """Reads the list, so that a missing file is an error before the first request."""
         self._read_if_changed()
 
     def evaluate(self, batch: Sequence[PolicyRequest]) -> Sequence[Verdict]:
-        # A list that went away raises: without it nothing may be let through as if it had been looked at.
+        # A missing list raises an error: without the list, no request may pass as if it had been checked.
         self._read_if_changed()
         return [self._verdict(request) for request in batch]
 
@@ -45,7 +45,7 @@ class Keywords:
         return Allow()
 
     def _read_if_changed(self) -> None:
-        # Follows the links that a mount swaps when its ConfigMap changes.
+        # stat() follows the links that a mount replaces when its ConfigMap changes.
         found = os.stat(self._file)
         seen = (found.st_ino, found.st_mtime_ns, found.st_size)
         if seen != self._seen:
@@ -56,5 +56,5 @@ class Keywords:
 
 
 def policy(file: str, reason: str = "It has a word that may not leave the company.") -> Policy:
-    """`factory: keywords.keyword_policy:policy`, `parameters: {file: /etc/keywords/words.txt}`."""
+    """The factory: `keywords.keyword_policy:policy`, `parameters: {file: /etc/keywords/words.txt}`."""
     return Keywords(Path(file), reason)

@@ -31,7 +31,7 @@ def test_whole_words_of_the_list_are_denied(text: str, expected: bool) -> None:
 
 
 def test_another_list_in_the_place_of_the_first_holds_from_the_next_batch_on(tmp_path: Path) -> None:
-    # As the kubelet does it: a link is swapped.
+    # As the kubelet does it: it replaces a link.
     for name in ("first", "second"):
         (tmp_path / name).write_text(f"{name}word\n")
     link = tmp_path / "words.txt"

@@ -1,7 +1,7 @@
 """Masks personal data in prompts: the provider sees `[EMAIL_1]` where the client wrote an address.
 
-Within one request the same value always gets the same mask, so a model can still tell two people apart. In an answer,
-streamed or not, the gateway puts the values back, so the client reads them.
+Within one request, the same value always gets the same mask, so a model can still distinguish two people. In a
+response, streamed or not, the gateway restores the values for the client.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Sequence
 
 from proofgate.policy import Allow, Policy, PolicyRequest, Replace, Replacement, Verdict
 
-#: What is masked, by the word that the mask has. No quantifier is unbounded next to another one like it.
+#: The pattern of each kind of data, by the word in its mask. No two adjacent quantifiers are unbounded.
 PATTERNS = {
     "EMAIL": r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}",
     "IBAN": r"\b[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
     "PHONE": r"(?<![\w+])\+[0-9]{1,3}(?:[ /.-]?[0-9]{2,5}){2,5}\b",
 }
 
-#: Different values that the gateway puts back in one answer.
+#: The maximum number of different values that the gateway restores in one response.
 MOST_PUT_BACK = 256
 
 
 class Masking:
-    """Replaces what any of the kinds matches."""
+    """Replaces every text that matches one of the kinds."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
         unknown = set(kinds) - PATTERNS.keys()
@@ -52,10 +52,10 @@ class Masking:
                 replacements.append(Replacement(number, match.start(), match.end(), masks[known]))
         if not replacements:
             return Allow()
-        # More than the gateway puts back are masked for good.
+        # With more values than the gateway restores, the masks stay permanently.
         return Replace("personal-data", replacements, reversible=len(masks) <= MOST_PUT_BACK)
 
 
 def policy(kinds: Sequence[str] = tuple(PATTERNS)) -> Policy:
-    """`factory: masking.masking_policy:policy`, `parameters: {kinds: [EMAIL, IBAN]}`."""
+    """The factory: `masking.masking_policy:policy`, `parameters: {kinds: [EMAIL, IBAN]}`."""
     return Masking(kinds)

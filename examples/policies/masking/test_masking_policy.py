@@ -5,7 +5,7 @@ from examples.policies.masking.masking_policy import policy
 
 
 def masked(*texts: str) -> list[str]:
-    """The texts after the policy's replacements."""
+    """Return the texts with the policy's replacements."""
     request = PolicyRequest("acme", "gpt", "/v1/chat/completions", tuple(PolicyText(text) for text in texts))
     [verdict] = policy().evaluate([request])
     found = list(texts)

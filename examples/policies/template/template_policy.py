@@ -1,4 +1,4 @@
-"""A policy to begin with: it denies requests with a text that is longer than it may be."""
+"""A template for policies: it denies requests with a text that is too long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from proofgate.policy import Allow, Deny, Policy, PolicyRequest, Verdict
 
 
 class TemplatePolicy:
-    """What a policy consists of. One thread calls it, so it may keep what it likes on itself."""
+    """The parts of a policy. Only one thread calls a policy, so it may keep state in its attributes."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -18,13 +18,13 @@ class TemplatePolicy:
         return "template"
 
     def start(self) -> None:
-        """Whatever takes long: read a model, open a connection. Leave it out if there is nothing."""
+        """Do slow work here: read a model, open a connection. Optional."""
 
     def close(self) -> None:
-        """The counterpart of `start`."""
+        """Release what `start` opened. Optional."""
 
     def evaluate(self, batch: Sequence[PolicyRequest]) -> Sequence[Verdict]:
-        """One verdict for each request, in their order."""
+        """Return one verdict for each request, in the same order."""
         return [self._verdict(request) for request in batch]
 
     def _verdict(self, request: PolicyRequest) -> Verdict:
@@ -34,5 +34,5 @@ class TemplatePolicy:
 
 
 def policy(longest: int = 20_000) -> Policy:
-    """What the configuration names: `factory: template.template_policy:policy`. Its parameters are arguments here."""
+    """The factory: `template.template_policy:policy`. Its arguments are the configuration's `parameters`."""
     return TemplatePolicy(longest)

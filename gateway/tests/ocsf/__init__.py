@@ -1,1 +1,1 @@
-"""The published schema of OCSF, and the check of events against it."""
+"""The published schema of OCSF, and a check of events against it."""

@@ -1,10 +1,10 @@
-"""Extracts from a clone of github.com/ocsf/ocsf-schema (Apache-2.0) what tests check events against.
+"""Extracts the part of OCSF that tests need from a clone of github.com/ocsf/ocsf-schema (Apache-2.0).
 
     python gateway/tests/ocsf/extract.py CLONE COMMIT > gateway/tests/ocsf/api_activity.json
 
-The result has facts only: of the class API Activity with three profiles, and of the objects that it leads to,
-the names of attributes, their types, requirements, values of enumerations and constraints. Deprecated
-attributes are left out, and so are descriptions.
+The result has facts only, for the class API Activity with three profiles and for all objects that it uses:
+names, types and requirements of attributes, values of enumerations, and constraints. It omits deprecated
+attributes and descriptions.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Schema:
         self.types: dict[str, Any] = self._dictionary["types"]["attributes"]
 
     def read(self, path: str) -> dict[str, Any]:
-        """A file of the schema."""
+        """Reads a file of the schema."""
         command = ["git", "-C", self._clone, "show", f"{self._commit}:{path}"]
         found: dict[str, Any] = json.loads(subprocess.check_output(command))
         return found
 
     def is_deprecated(self, name: str) -> bool:
-        """Whether an attribute is deprecated wherever it is."""
+        """Whether an attribute is deprecated everywhere."""
         return "@deprecated" in self._dictionary["attributes"].get(name, {})
 
     def fact(self, name: str, stated: dict[str, Any]) -> dict[str, Any]:
-        """An attribute: what a class or an object states of it, over what the dictionary does."""
+        """An attribute: the dictionary's definition, overridden by the class's or object's."""
         usual = self._dictionary["attributes"].get(name, {})
         whole = {**usual, **stated, "enum": {**usual.get("enum", {}), **stated.get("enum", {})}}
         fact: dict[str, Any] = {"type": whole["type"]}
@@ -52,7 +52,7 @@ class Schema:
 
 
 def attributes(schema: Schema, definitions: list[dict[str, Any]]) -> dict[str, Any]:
-    """The attributes of what is defined by these, of which a later one adds to an earlier one."""
+    """The attributes of these definitions; a later definition extends an earlier one."""
     stated: dict[str, dict[str, Any]] = {}
     for definition in definitions:
         for name, more in definition.get("attributes", {}).items():
@@ -69,7 +69,7 @@ def attributes(schema: Schema, definitions: list[dict[str, Any]]) -> dict[str, A
 
 
 def constraints(definitions: list[dict[str, Any]]) -> dict[str, Any]:
-    """What of several attributes must be there: those of the last definition that states any."""
+    """The constraints of the last definition that has any."""
     stated = [definition["constraints"] for definition in definitions if "constraints" in definition]
     return stated[-1] if stated else {}
 
@@ -120,7 +120,7 @@ def main(clone: str, commit: str) -> None:
 
 
 def _lines(part: Any) -> str:
-    """A part of the result, an entry on each line."""
+    """Formats a part of the result with one entry per line."""
     if isinstance(part, list):
         return _text(part)
     return "{\n" + ",\n".join(f"{_text(name)}:{_text(value)}" for name, value in part.items()) + "}"

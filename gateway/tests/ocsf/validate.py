@@ -1,4 +1,4 @@
-"""Checks an event against what was extracted of the published schema."""
+"""Checks an event against the extract of the published schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "api_activity.json").read_text())
-#: Attributes of the class that belong to a profile, which an event that has them names.
+#: Attributes that belong to a profile; an event with such an attribute must name the profile.
 _OF_PROFILES = {
     "ai_agent": "ai_operation",
     "ai_model": "ai_operation",
@@ -21,7 +21,7 @@ _LONGEST = {"integer_t": (1 << 53) - 1, "long_t": (1 << 63) - 1}
 
 
 def problems(event: dict[str, Any]) -> list[str]:
-    """What is wrong with an event of the class API Activity, each with its path; an empty list if nothing."""
+    """The errors of an event of the class API Activity, each with its path."""
     found = list(_of_object(event, SCHEMA["class"], ""))
     named = set(event.get("metadata", {}).get("profiles", ()))
     used = {profile for name, profile in _OF_PROFILES.items() if name in event}

@@ -1,4 +1,4 @@
-"""Requests to an API server over one connection that is kept: kubectl takes a process for each."""
+"""Requests to an API server over one kept connection: kubectl would start a process for each request."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ import httpx
 
 Manifest = dict[str, Any]
 
-#: Seconds that one answer is waited for.
+#: Timeout of one request, in seconds.
 _PATIENCE = 120
 _MANAGER = "user"
 _NAMESPACED = (
@@ -44,7 +44,7 @@ _OF_THE_CLUSTER = (
     ("/apis/rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings"),
     ("/apis/storage.k8s.io/v1", "StorageClass", "storageclasses"),
 )
-#: Where objects of a kind are, and what kubectl calls them, by each of their names.
+#: The API path, the plural and whether a kind has namespaces, by each name that kubectl accepts for the kind.
 _RESOURCES = {
     name.lower(): (prefix, plural, namespaced)
     for known, namespaced in ((_NAMESPACED, True), (_OF_THE_CLUSTER, False))
@@ -54,7 +54,7 @@ _RESOURCES = {
 
 
 class Refused(AssertionError):
-    """What the API server refused, in its own words."""
+    """A request that the API server refused, with the server's message."""
 
     def __init__(self, request: str, status: int, message: str) -> None:
         super().__init__(f"{request}: {status}: {message}")
@@ -63,14 +63,14 @@ class Refused(AssertionError):
 
 
 def path_of(kind: str, name: str = "", namespace: str = "", subresource: str = "") -> str:
-    """Return where an object is, or all of its kind are; without a namespace, those of all of them."""
+    """Return the path of an object, or of all objects of its kind; without a namespace, of all namespaces."""
     prefix, plural, namespaced = _RESOURCES[kind.lower()]
     home = f"/namespaces/{namespace}" if namespaced and namespace else ""
     return "/".join(filter(None, [f"{prefix}{home}/{plural}", name, subresource]))
 
 
 def resource_of(kind: str) -> str:
-    """Return what kubectl calls a kind before the name of an object: `deployment.apps`."""
+    """Return a kind as kubectl writes it before an object's name: `deployment.apps`."""
     prefix, plural, _ = _RESOURCES[kind.lower()]
     group = prefix.split("/")[2] if prefix.startswith("/apis/") else ""
     singular = next(found[1].lower() for found in (*_NAMESPACED, *_OF_THE_CLUSTER) if found[2] == plural)
@@ -78,11 +78,11 @@ def resource_of(kind: str) -> str:
 
 
 class Api:
-    """An API server, as one user."""
+    """A client of an API server for one user."""
 
     def __init__(self, url: str, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}"}
-        # Its certificate is made when it starts.
+        # The API server makes its certificate when it starts, so no CA can verify it.
         self._http = httpx.Client(
             base_url=url, headers=headers, verify=False, timeout=_PATIENCE, trust_env=False
         )
@@ -115,7 +115,7 @@ class Api:
         raise Refused(f"{method} {path}", answer.status_code, message)
 
     def get(self, kind: str, name: str, namespace: str = "") -> Manifest | None:
-        """Read an object; None if there is none."""
+        """Read an object; return None if it does not exist."""
         return self._unless_gone("GET", path_of(kind, name, namespace))
 
     def find(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> list[Manifest]:
@@ -126,13 +126,13 @@ class Api:
         return items
 
     def apply(self, manifest: Manifest, namespace: str = "") -> Manifest:
-        """Have an object be as a user's manifest says."""
+        """Apply a user's manifest server-side."""
         path = path_of(manifest["kind"], manifest["metadata"]["name"], namespace)
         query = {"fieldManager": _MANAGER, "force": "true", "fieldValidation": "Strict"}
         return self.request("PATCH", path, manifest, content_type="application/apply-patch+yaml", query=query)
 
     def refusal(self, manifest: Manifest, namespace: str) -> str:
-        """Try to make an object, or to have it be as the manifest says; return what is said against it."""
+        """Send the manifest as a dry run that must fail; return the API server's message."""
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         query = {"fieldValidation": "Strict", "dryRun": "All"}
         try:
@@ -149,12 +149,12 @@ class Api:
     def patch(
         self, kind: str, name: str, change: Manifest, namespace: str = "", subresource: str = ""
     ) -> Manifest:
-        """Change what a merge patch says."""
+        """Apply a merge patch."""
         path = path_of(kind, name, namespace, subresource)
         return self.request("PATCH", path, change, content_type="application/merge-patch+json")
 
     def patch_status(self, kind: str, name: str, status: Manifest, namespace: str) -> None:
-        """Report a status in place of the component that would; an object that is gone needs none."""
+        """Write a status as the responsible component would; ignore an object that does not exist."""
         try:
             self.patch(kind, name, {"status": status}, namespace, "status")
         except Refused as refused:
@@ -162,7 +162,7 @@ class Api:
                 raise
 
     def delete(self, kind: str, name: str, namespace: str = "", grace: int | None = None) -> None:
-        """Begin to delete an object, if it is there."""
+        """Start to delete an object, if it exists."""
         options = {"propagationPolicy": "Background"} | (
             {} if grace is None else {"gracePeriodSeconds": grace}
         )
@@ -200,7 +200,7 @@ class Api:
 
 
 def _groups_of(user: str) -> list[str]:
-    """Return the groups that the API server gives a service account, or another user."""
+    """Return the groups of a service account or of another user, as the API server assigns them."""
     groups = ["system:authenticated"]
     if user.startswith("system:serviceaccount:"):
         groups += ["system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"]
@@ -208,7 +208,7 @@ def _groups_of(user: str) -> list[str]:
 
 
 def secret(name: str, **entries: str) -> Manifest:
-    """Return a Secret's manifest; an underscore in an entry's name stands for a dash."""
+    """Return a Secret's manifest; an underscore in an entry's name becomes a dash."""
     data = {
         key.replace("_", "-"): base64.b64encode(value.encode()).decode() for key, value in entries.items()
     }

@@ -18,7 +18,7 @@ from tests.controlplane.shared import shared_plane
 
 CHART = Path(__file__).parents[3] / "charts" / "proofgate-operator"
 RELEASE = "proofgate"
-# What an installation has to give.
+# The values that the chart requires.
 IMAGES = ("--set", "operator.image=operator:test", "--set", "workerImage=worker:test")
 _CRDS = ("governancegateways.proofgate.dev", "gatewaytenants.proofgate.dev")
 _process = os.environ.get("PYTEST_XDIST_WORKER", "main")
@@ -26,7 +26,7 @@ _numbers = itertools.count(1)
 
 
 def helm(plane: ControlPlane, *arguments: str) -> str:
-    """Run helm as the admin and return what it says."""
+    """Run helm as the admin and return its output."""
     home = str(plane.folder / f"helm-{_process}")
     folders = {name: home for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
     result = subprocess.run(
@@ -55,9 +55,9 @@ def _install_crds(plane: ControlPlane) -> None:
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[ControlPlane]:
-    """The control plane of all processes, with the CRD from the chart."""
+    """One control plane for all test processes, with the CRDs from the chart."""
     own = tmp_path_factory.getbasetemp()
-    # The processes of pytest-xdist have a folder each, beside one another.
+    # Each process of pytest-xdist has its own folder in one parent folder.
     shared = own.parent if _process != "main" else own
     with shared_plane(shared / f"plane-{testrun_uid}", _install_crds) as running:
         yield running
@@ -65,7 +65,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterato
 
 @pytest.fixture(scope="session")
 def grants() -> list[Manifest]:
-    """What the chart gives the operator's process in its namespace: an account, and what that may do."""
+    """The service account, Roles and RoleBindings of the chart for the operator in its own namespace."""
     own = ("--namespace", "NAMESPACE", "--set", "crds.enabled=false")
     command = [binary("helm"), "template", RELEASE, str(CHART), *own, *IMAGES]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -78,7 +78,7 @@ def grants() -> list[Manifest]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to a failure how the gateway of its namespace is, and what its operator printed."""
+    """Add the gateway's conditions and the operator's output to the report of a failed test."""
     report = yield
     namespace = getattr(item, "funcargs", {}).get("namespace")
     if report.failed and namespace is not None:
@@ -94,22 +94,24 @@ def pytest_runtest_makereport(
 def empty_namespace(plane: ControlPlane) -> Namespace:
     """Make a namespace in which nothing is installed.
 
-    It is left to the end of the control plane: to delete it is work for nobody.
+    No test deletes it; it ends with the control plane.
     """
     made = Namespace(plane, f"test-{_process}-{next(_numbers)}")
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made.name, "labels": labels}})
-    # No pod is let in without one.
+    # The API server admits no pod without a service account.
     wait_for(lambda: made.get("sa", "default"), "the namespace has its service account")
     return made
 
 
 @pytest.fixture
 def namespace(empty_namespace: Namespace, grants: list[Manifest]) -> Iterator[Namespace]:
-    """Make a namespace with what the chart grants an operator; the test starts that."""
+    """Make a namespace with the operator's grants from the chart; the test starts the operator."""
     found = empty_namespace
     found.apply(*json.loads(json.dumps(grants).replace("NAMESPACE", found.name)))
-    # The API server goes by a copy of the grants, which is late.
-    wait_for(lambda: found.plane.api.may(found.account, "list", "secrets", found.name), "the grants hold")
+    # The API server's authorizer reads a cache, which receives the grants later.
+    wait_for(
+        lambda: found.plane.api.may(found.account, "list", "secrets", found.name), "the grants are effective"
+    )
     yield found
     found.end()

@@ -1,4 +1,4 @@
-"""Gateways at the bounds of the schema: every field, as many and as long as they may be."""
+"""Gateways at the limits of the schema: every field set, with the most items and the longest texts."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _NEVER = "2099-12-31T23:59:59.999999999+14:00"
 
 
 def everything() -> Manifest:
-    """Return a spec's fields with every option set, to be used with the Secrets of the tests."""
+    """Return a spec with every option set, for use with the Secrets of the tests."""
     quota = {
         **{
             "requestsPerMinute": 600,
@@ -288,7 +288,7 @@ def everything() -> Manifest:
 
 
 def largest() -> Manifest:
-    """Return fields with as many items as the schema allows, each as long as an object's size does."""
+    """Return a spec with as many items as the schema allows, each as long as an object's size permits."""
     models = [
         {
             "name": f"model-{number:03d}",
@@ -340,14 +340,14 @@ def largest() -> Manifest:
         for number in range(8)
     ]
     ignored = [f"{'d' * 60}-{number:03d}" for number in range(128)]
-    # At their longest they would make the object larger than etcd takes.
+    # With domains of the maximum length, the object would exceed etcd's size limit.
     allowed = [f"a{number:03d}.com" for number in range(128)]
     plans = [
         {
             "name": f"plan-{number}",
             "models": [model["name"] for model in models[-32:]],
             "policies": [policy["name"] for policy in policies[-8:]],
-            # With all of their names, the object would be larger than etcd takes.
+            # With the maximum number of names, the object would exceed etcd's size limit.
             "allowedNamespaces": {"names": [f"team-{number}"]},
             "perNamespace": {
                 "tenants": 10_000,

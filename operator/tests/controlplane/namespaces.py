@@ -1,4 +1,4 @@
-"""A namespace of a test, what users and the kubelet do in it, and the operator that serves it."""
+"""A test's namespace with its operator, and the actions of users and of the kubelet in it."""
 
 import json
 import os
@@ -21,21 +21,21 @@ from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, SPEC
 from tests.haproxy_bench import http_get
 
 ACCOUNT = "proofgate-proofgate-operator"
-#: Reconciles in a row without a write, after which a gateway is taken to be at rest.
+#: The number of consecutive reconciles without a write after which a gateway counts as settled.
 _REST = 4
-#: The kinds that the operator makes, and the label of what it has made.
+#: The kinds that the operator creates, and the label of the objects that it created.
 _MADE = ("sts", "deploy", "cronjob", "svc", "cm", "secret", "sa", "pvc", "pdb", "netpol")
 _OURS = "app.kubernetes.io/managed-by=proofgate-operator"
 
 
 @dataclass
 class Namespace:
-    """A namespace that enforces the restricted profile, and the operator that serves it."""
+    """A namespace that enforces the PodSecurity profile `restricted`, and the operator that serves it."""
 
     plane: ControlPlane
     name: str
     operator: Program | None = None
-    #: Whose conditions are asked for.
+    #: The gateway whose conditions the methods read.
     gateway: str = "demo"
     _started: list[Program] = field(default_factory=list)
     _health_port: int = 0
@@ -46,14 +46,13 @@ class Namespace:
 
     @property
     def account(self) -> str:
-        """The user that its operator is."""
+        """The user name of its operator."""
         return f"system:serviceaccount:{self.name}:{ACCOUNT}"
 
     def start(self, **settings: str) -> Program:
-        """Start the operator with the permissions that the chart gives it and no others, and wait until it
-        is ready.
+        """Start the operator with exactly the chart's permissions, and wait until it is ready.
 
-        All operators of the namespace, and nobody else, write to one log.
+        All operators of the namespace write to one log.
         """
         token = self.plane.api.token(ACCOUNT, self.name)
         kubeconfig = self.plane.write_kubeconfig(self.plane.folder / f"{self.name}.operator", token)
@@ -81,13 +80,15 @@ class Namespace:
 
         def wait(program: Program) -> bool:
             port = self._health_port
-            return program.wait_until(lambda: http_get(port, "/readyz")[0] == 200, "it is ready", PATIENCE)
+            return program.wait_until(
+                lambda: http_get(port, "/readyz")[0] == 200, "the operator is ready", PATIENCE
+            )
 
         self.operator, _ = start_ready(begin, wait)
         return self.operator
 
     def end(self) -> None:
-        """End what was started and still runs."""
+        """Stop every program that this namespace started."""
         for program in self._started:
             program.stop(signal.SIGKILL)
 
@@ -96,7 +97,7 @@ class Namespace:
         return self.plane.kubectl("-n", self.name, *arguments, stdin=stdin).stdout
 
     def apply(self, *manifests: Manifest) -> None:
-        """Have objects of the namespace be as their manifests say."""
+        """Apply manifests in the namespace."""
         self.plane.apply(*manifests, namespace=self.name)
 
     def get(self, kind: str, name: str) -> Manifest | None:
@@ -104,7 +105,7 @@ class Namespace:
         return self.plane.get(kind, name, self.name)
 
     def there(self, kind: str, name: str) -> Manifest:
-        """Read an object that is there."""
+        """Read an object that must exist."""
         found = self.get(kind, name)
         assert found is not None, f"there is no {kind} {name}"
         return found
@@ -118,19 +119,19 @@ class Namespace:
         return [found["metadata"]["name"] for found in self.find(kind, selector)]
 
     def patch(self, kind: str, name: str, change: Manifest, subresource: str = "") -> None:
-        """Change what a merge patch says."""
+        """Apply a merge patch."""
         self.plane.api.patch(kind, name, change, self.name, subresource)
 
     def annotate(self, kind: str, name: str, **annotations: str) -> None:
-        """Give an object annotations."""
+        """Add annotations to an object."""
         self.patch(kind, name, {"metadata": {"annotations": annotations}})
 
     def scale(self, replicas: int) -> None:
-        """Ask for so many workers, as an autoscaler does."""
+        """Set the number of workers through the scale subresource, as an autoscaler does."""
         self.patch("ggw", self.gateway, {"spec": {"replicas": replicas}}, "scale")
 
     def delete(self, kind: str, name: str, grace: int | None = None) -> None:
-        """Begin to delete an object."""
+        """Start to delete an object."""
         self.plane.api.delete(kind, name, self.name, grace)
 
     def delete_gateway(self) -> None:
@@ -139,7 +140,7 @@ class Namespace:
         wait_for(lambda: self.get("ggw", self.gateway) is None, "the gateway is gone")
 
     def give_secrets(self, *names: str) -> None:
-        """Make the Secrets that the gateway names, or those of them that are asked for."""
+        """Create the named Secrets; without names, all Secrets that the gateway refers to."""
         entries = {
             "acme-keys": {"first": ACME_KEY, "second": ACME_OTHER_KEY},
             "globex-keys": {"only": GLOBEX_KEY},
@@ -148,18 +149,18 @@ class Namespace:
         self.apply(*(secret(name, **entries[name]) for name in names or entries))
 
     def objects(self) -> set[str]:
-        """Return what the operator has made, and the pods of that, as kind/name."""
+        """Return the objects that the operator created and their pods, as kind/name."""
         kinds = (*_MADE, "pod")
         return {f"{resource_of(kind)}/{name}" for kind in kinds for name in self.names(kind, _OURS)}
 
     def writes(self) -> list[str]:
-        """Return what the operators have written so far, as verb and object, in order.
+        """Return the operators' writes so far, as verb and object, in order.
 
-        The API server notes it before it is done. Leases are not among it: they are renewed all the time.
+        The API server logs a write before executing it. Leases are omitted: operators renew them all the time.
         """
         with self.plane.audit_log.open("rb") as log:
             log.seek(self._audit_begins)
-            # What is being written has no end yet.
+            # The last line may still be incomplete.
             lines = log.read().rpartition(b"\n")[0].splitlines()
         mine = [line for line in lines if self.account.encode() in line]
         events = [event for event in map(json.loads, mine) if event["user"]["username"] == self.account]
@@ -175,7 +176,7 @@ class Namespace:
         return self._count("reconciles")
 
     def writes_of_the_last(self) -> int:
-        """Return how much the operator that started last has written, by its own count."""
+        """Return the number of writes from the metrics of the operator that started last."""
         return self._count("writes")
 
     def _count(self, what: str) -> int:
@@ -184,21 +185,21 @@ class Namespace:
         return int(sum(map(float, counts)))
 
     def reconciled(self, since: int) -> None:
-        """Wait until the operator has reconciled more often than so."""
+        """Wait until the operator has reconciled more than `since` times."""
         wait_for(lambda: self.reconciles() > since, f"more than {since} reconciles")
 
     def reconcile(self) -> None:
-        """Have the operator reconcile: a Secret that the gateway names has a new version."""
+        """Trigger a reconcile by a new version of a Secret that the gateway names; wait for the reconcile."""
         before = self.reconciles()
         self._touches += 1
         self.annotate("secret", "acme-keys", touched=str(self._touches))
         self.reconciled(before)
 
     def rest(self, reconcile: Callable[[], None] | None = None) -> None:
-        """Wait until the operator has reconciled some times in a row without a write.
+        """Wait until the operator has reconciled several times in a row without a write.
 
-        What is settled may still have the last status report, or a controller's, on its way. `reconcile` has
-        it do so in another way than by a touched Secret.
+        The operator or a controller may still write one last status after the gateway has settled.
+        `reconcile` replaces the default trigger, a changed Secret.
         """
         deadline, silent = time.monotonic() + PATIENCE, 0
         while silent < _REST:
@@ -209,7 +210,7 @@ class Namespace:
             assert time.monotonic() < deadline, f"written again and again: {after[-10:]}"
 
     def report(self) -> str:
-        """Return how its gateway is, and what its operator printed."""
+        """Return the gateway's conditions and the operator's output."""
         kinds = ("Ready", "Progressing", "ResolvedRefs", "ConfigValid")
         conditions = "\n".join(f"{kind}: {self.condition(kind)}" for kind in kinds)
         return f"{conditions}\n{self.operator.report if self.operator else 'no operator was started'}"
@@ -232,11 +233,11 @@ class Namespace:
         return wait_for(messages, f"{kind} {status} {reason}")[0]
 
     def wait_event(self, reason: str) -> None:
-        """Wait for an Event: it comes after the condition that it tells of."""
+        """Wait for an Event; the operator emits it after it has set the condition."""
         wait_for(lambda: self.find("event", fields=f"reason={reason}"), f"an Event {reason}")
 
     def make_ready(self) -> None:
-        """Report what the binder and the kubelet would: every claim is bound, every pod is ready."""
+        """Write the status that the volume binder and the kubelet would write: claims bound, pods ready."""
         for claim in self.find("pvc"):
             if claim.get("status", {}).get("phase") != "Bound":
                 self.plane.api.patch_status("pvc", claim["metadata"]["name"], {"phase": "Bound"}, self.name)
@@ -246,7 +247,7 @@ class Namespace:
                 self.plane.api.patch_status("pod", pod["metadata"]["name"], ready, self.name)
 
     def settle(self) -> None:
-        """Report readiness until the gateway is Ready and nothing progresses."""
+        """Report readiness until the gateway is Ready and Progressing is Settled."""
         deadline = time.monotonic() + PATIENCE
         while True:
             self.make_ready()
@@ -262,13 +263,13 @@ class Namespace:
         return bool(
             told.get("Ready", ("", ""))[0] == "True"
             and told.get("Progressing", ("", ""))[1] == "Settled"
-            # What a user has just written is not seen by the operator yet.
+            # The operator may not have seen the user's last change yet.
             and status["observedGeneration"] == found["metadata"]["generation"]
         )
 
 
 def gateway_manifest(**changes: Any) -> Manifest:
-    """Return the gateway as a user writes it."""
+    """Return the manifest of a gateway as a user writes it."""
     spec = yaml.safe_load(yaml.safe_dump(SPEC))
     return {
         "apiVersion": "proofgate.dev/v1alpha1",
@@ -279,13 +280,13 @@ def gateway_manifest(**changes: Any) -> Manifest:
 
 
 def somebody_elses_service(name: str) -> Manifest:
-    """Return a Service with a name that the operator wants."""
+    """Return a Service of another owner with a name that the operator needs."""
     spec = {"ports": [{"port": 80}], "selector": {"app": name}}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
 def role_binding(name: str, cluster_role: str, user: str) -> Manifest:
-    """Return a binding of a ClusterRole in a namespace to a user."""
+    """Return a RoleBinding that grants a ClusterRole to a user in one namespace."""
     group = "rbac.authorization.k8s.io"
     return {
         "apiVersion": f"{group}/v1",

@@ -1,8 +1,8 @@
-"""A control plane without nodes: etcd, kube-apiserver and the controllers that make and collect objects.
+"""A control plane without nodes: etcd, kube-apiserver and the controllers that create and collect objects.
 
-It answers what only the true API server can: the CRD's schema and CEL rules, server-side apply, the scale
-subresource, PodSecurity, garbage collection. Pods are made and never run; tests report readiness in their
-place.
+It tests behavior that only a real API server has: the CRD's schema and CEL rules, server-side apply, the
+scale subresource, PodSecurity, garbage collection. Pods are created but never run; tests report their
+readiness.
 """
 
 import http.client
@@ -29,7 +29,7 @@ from tests.controlplane.api import Api
 
 T = TypeVar("T")
 
-#: Seconds that anything is waited for.
+#: Timeout of every wait, in seconds.
 PATIENCE = 300
 ADMIN_TOKEN = "control-plane-test-admin"
 CONTROLLERS = (
@@ -37,7 +37,7 @@ CONTROLLERS = (
     "namespace-controller,serviceaccount-controller,disruption-controller,"
     "persistentvolumeclaim-protection-controller,cronjob-controller,job-controller"
 )
-#: Who writes what, before it is done: operators are service accounts.
+#: Logs writes of service accounts, which operators are, before the API server executes them.
 AUDIT_POLICY = """
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -52,7 +52,7 @@ _ATTEMPTS = 2
 
 
 def binary(name: str) -> str:
-    """Return the path of a tool, from PROOFGATE_TOOLS_PATH (as PATH) or PATH; its absence is a failure."""
+    """Return the path of a tool from PROOFGATE_TOOLS_PATH or PATH; raises `FileNotFoundError` without it."""
     search = os.pathsep.join(filter(None, [os.environ.get("PROOFGATE_TOOLS_PATH"), os.environ.get("PATH")]))
     found = shutil.which(name, path=search)
     if found is None:
@@ -64,9 +64,9 @@ def binary(name: str) -> str:
 
 
 def wait_for(condition: Callable[[], T], what: str, every: float = 0.05) -> T:
-    """Return the first true value of `condition`, or fail naming `what`.
+    """Return the first true value of `condition`; after the timeout, fail with `what` in the message.
 
-    How long it waits is no claim: a busy machine may take its time, and `make bench-operator` measures.
+    The timeout is no performance claim: a busy machine may be slow, and `make bench-operator` measures.
     """
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -80,7 +80,7 @@ def wait_for(condition: Callable[[], T], what: str, every: float = 0.05) -> T:
 
 @dataclass
 class ControlPlane:
-    """A control plane and how to reach it. It may be of another process: then it has no `processes`."""
+    """A control plane and its address. A control plane of another process has no `processes` here."""
 
     folder: Path
     url: str
@@ -96,7 +96,7 @@ class ControlPlane:
 
     @property
     def audit_log(self) -> Path:
-        """What service accounts wrote, a line of JSON each."""
+        """The writes of service accounts, one JSON object per line."""
         return self.folder / "audit.log"
 
     def write_kubeconfig(self, path: Path, token: str) -> Path:
@@ -116,7 +116,7 @@ class ControlPlane:
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the admin; `api` takes less of what is only a means."""
+        """Run kubectl as the admin; `api` is faster for requests that are not themselves under test."""
         result = subprocess.run(
             [binary("kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
             input=stdin,
@@ -129,26 +129,26 @@ class ControlPlane:
         return result
 
     def apply(self, *manifests: dict[str, Any], namespace: str = "default") -> None:
-        """Have objects be as their manifests say."""
+        """Apply manifests."""
         for manifest in manifests:
             self.api.apply(manifest, namespace)
 
     def refusal(self, manifest: dict[str, Any], namespace: str = "default") -> str:
-        """Return what the API server says against a manifest."""
+        """Return the API server's message for a manifest that it must refuse."""
         return self.api.refusal(manifest, namespace)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any] | None:
-        """Read an object; None if there is none."""
+        """Read an object; return None if it does not exist."""
         return self.api.get(kind, name, namespace)
 
     def start(self, name: str, *arguments: str) -> Program:
-        """Start one of its own programs."""
+        """Start one of the control plane's programs."""
         program = Program.start(name, self.folder, arguments, (binary(name),), cwd=self.folder)
         self.processes.append(program)
         return program
 
     def stop(self) -> None:
-        """End it at once: there is nothing to keep."""
+        """Kill all programs and delete etcd's data."""
         self.api.close()
         for process in reversed(self.processes):
             process.stop(signal.SIGKILL)
@@ -181,8 +181,8 @@ def _write_credentials(folder: Path) -> None:
 def start(folder: Path, *, controllers: bool = True) -> ControlPlane:
     """Start a control plane in `folder`, on loopback, and return it when it is ready.
 
-    One of which a program ends or stays silent is started once more, with other ports: somebody else may have
-    taken one. Raises `NotReadyError`, with what the programs printed.
+    If a program exits or does not answer, a second attempt uses other ports, because another process may have
+    taken one. Raises `NotReadyError` with the programs' output.
     """
     reports = []
     for attempt in range(1, _ATTEMPTS + 1):
@@ -249,7 +249,7 @@ def _start(folder: Path, controllers: bool) -> ControlPlane:
 
 
 def _wait(plane: ControlPlane, condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition; raises `NotReadyError` once one of the programs has ended."""
+    """Wait for a condition; raises `NotReadyError` if one of the programs exits."""
 
     def holds() -> bool:
         for process in plane.processes:
@@ -262,7 +262,7 @@ def _wait(plane: ControlPlane, condition: Callable[[], bool], what: str) -> None
 
 @contextmanager
 def control_plane(folder: Path, *, controllers: bool = True) -> Iterator[ControlPlane]:
-    """Run a control plane in `folder` for the length of the block."""
+    """Run a control plane in `folder` for the duration of the block."""
     plane = start(folder, controllers=controllers)
     try:
         yield plane

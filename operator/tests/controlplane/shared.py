@@ -1,6 +1,6 @@
-"""One control plane for all processes of pytest-xdist: the first user starts it, and ends it after the last.
+"""One control plane for all processes of pytest-xdist: the first starts it and stops it after the last.
 
-Its tests are apart by namespace. What has a control plane of its own is what changes the CRD.
+Each test has its own namespace. Tests that change the CRD have their own control plane.
 """
 
 import fcntl
@@ -13,9 +13,9 @@ from tests.controlplane.server import ControlPlane, start
 
 @contextmanager
 def shared_plane(folder: Path, prepare: Callable[[ControlPlane], None]) -> Iterator[ControlPlane]:
-    """Use the control plane in `folder` for the length of the block; whoever starts it prepares it.
+    """Use the control plane in `folder` for the block; the process that starts it prepares it.
 
-    Every user holds a shared lock, which ends with its process, however that ends.
+    Every user holds a shared lock, which the kernel releases when the process ends.
     """
     folder.mkdir(exist_ok=True)
     state = folder / "plane"
@@ -23,7 +23,7 @@ def shared_plane(folder: Path, prepare: Callable[[ControlPlane], None]) -> Itera
         started: ControlPlane | None = None
         fcntl.flock(starting, fcntl.LOCK_EX)
         try:
-            # Waits for one that ends it.
+            # Waits while another process stops a control plane.
             fcntl.flock(users, fcntl.LOCK_SH)
             if state.exists():
                 home, url = state.read_text().splitlines()

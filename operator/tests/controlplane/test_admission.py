@@ -1,4 +1,4 @@
-"""What the API server lets in, and the sentence it refuses the rest with."""
+"""Manifests that the API server accepts, and its messages for those that it refuses."""
 
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
             " spec.worker.terminationGracePeriodSeconds",
         ),
         (
-            # 142Mi, 128Mi for 4096 connections, and nine times 64Mi.
+            # The minimum is 846Mi: 142Mi, 128Mi for 4096 connections, and 9 times 64Mi.
             {"limits": {"bodyBytes": 64 << 20}, "worker": {"memory": "845Mi"}},
             "spec.worker.memory must be at least the sum of 142Mi, (16Ki + limits.headBytes) times "
             "limits.connections, and 9 times limits.bodyBytes",
@@ -598,9 +598,9 @@ def test_an_auditors_storage_is_chosen_once_and_grows_and_workers_may_have_a_vol
 
 
 def test_the_largest_gateway_the_schema_allows_is_let_in(namespace: Namespace) -> None:
-    """CEL rules have a budget at run time too; a gateway within the bounds must never exhaust it."""
+    """CEL rules also have a budget at run time, which a gateway within the limits must never exhaust."""
     manifest = gateway_manifest(**largest())
-    # Client-side apply would keep a copy in an annotation, which has a limit of its own.
+    # Client-side apply would store a copy in an annotation, and annotations have their own size limit.
     namespace.apply(manifest)
 
 

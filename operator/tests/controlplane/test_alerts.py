@@ -1,4 +1,4 @@
-"""The alerts and dashboards as Prometheus reads them. Needs promtool alone."""
+"""The alerts and dashboards as Prometheus reads them. The tests need only promtool."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Tenants that are objects of their own, with a true API server: what it lets in, shows and keeps apart."""
+"""Tenants as separate objects on a real API server: admission, printed columns and isolation."""
 
 import base64
 from typing import Any
@@ -119,7 +119,7 @@ def condition(namespace: Namespace, kind: str) -> tuple[str, str]:
 
 
 def shards(namespace: Namespace) -> str:
-    """Return all lines of keys that workers and HAProxy read."""
+    """Return all key lines that workers and HAProxy read."""
     lines = ""
     for number in range(32):
         live = namespace.get("secret", f"demo-tenants-{number:02}")
@@ -132,11 +132,14 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
     namespace.start()
     namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={"namespaces": {"from": "Same"}}))
     namespace.apply(tenant())
-    wait_for(lambda: condition(namespace, "KeysValid") == ("False", "SecretInvalid"), "it is told")
+    wait_for(
+        lambda: condition(namespace, "KeysValid") == ("False", "SecretInvalid"),
+        "KeysValid reports the missing Secret",
+    )
     namespace.apply(secret("acme-keys-of-acme", ci=TEXT))
     namespace.apply(tenant(apiKeys=[{"name": "ci", "secretRef": {"name": "acme-keys-of-acme", "key": "ci"}}]))
-    wait_for(lambda: condition(namespace, "KeysValid") == ("True", "Valid"), "the key is let in")
-    wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), "it is written")
+    wait_for(lambda: condition(namespace, "KeysValid") == ("True", "Valid"), "the key is accepted")
+    wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), "the tenant is programmed")
     assert f" {namespace.name}/acme ci\n" in shards(namespace) and TEXT not in shards(namespace)
     heads, row = (line.split() for line in namespace.kubectl("get", "gwt").splitlines())
     assert heads == ["NAME", "GATEWAY", "PLAN", "ACCEPTED", "READY", "KEYS", "AGE"]
@@ -144,11 +147,14 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
     namespace.delete("secret", "acme-keys-of-acme")
     wait_for(lambda: shards(namespace) == "", "the key is gone")
     namespace.apply(tenant(plan="platinum"))
-    wait_for(lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"), "no such plan")
+    wait_for(
+        lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"),
+        "Accepted reports the unknown plan",
+    )
 
 
 def test_what_the_operator_has_not_seen_is_of_no_generation(empty_namespace: Namespace) -> None:
-    """Otherwise kstatus, and with it Flux, takes it for settled before anybody looked at it."""
+    """Without -1, kstatus, and so Flux, would treat the object as settled before the operator has seen it."""
     empty_namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={}))
     empty_namespace.apply(tenant())
     for kind, name in (("ggw", "demo"), ("gwt", "acme")):
@@ -168,9 +174,9 @@ def test_a_tenant_is_ready_for_the_generation_that_it_says(namespace: Namespace)
         seen = live.get("status", {}).get("observedGeneration") == live["metadata"]["generation"]
         return seen and condition(namespace, "Ready") == (status, reason)
 
-    wait_for(lambda: is_told("True", "Ready"), "it is ready")
+    wait_for(lambda: is_told("True", "Ready"), "the tenant is ready")
     namespace.apply(tenant(apiKeys=keys, plan="platinum"))
-    wait_for(lambda: is_told("False", "PlanUnknown"), "it is not ready, and of the new generation")
+    wait_for(lambda: is_told("False", "PlanUnknown"), "the tenant is not ready in the new generation")
 
 
 def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(namespace: Namespace) -> None:
@@ -179,7 +185,7 @@ def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(na
     def may(verb: str, resource: str, where: str = namespace.name) -> bool:
         return namespace.plane.api.may("team", verb, resource, where)
 
-    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant holds")
+    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant is effective")
     for verb in ("create", "get", "update", "delete"):
         assert may(verb, "gatewaytenants.proofgate.dev")
         assert not may(verb, "gatewaytenants.proofgate.dev", "default"), "another team's namespace"
@@ -195,14 +201,14 @@ def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(na
 
 
 def test_edit_in_a_namespace_gives_nothing_of_a_gateway_elsewhere(namespace: Namespace) -> None:
-    """By the roles that `edit` is made of, because no controller aggregates here."""
+    """The test binds the chart's roles for `edit` directly: no controller aggregates roles here."""
     for kind in ("governancegateways", "gatewaytenants"):
         namespace.apply(role_binding(f"editors-of-{kind}", f"proofgate-{kind}-edit", "team"))
 
     def may(verb: str, resource: str, where: str = namespace.name) -> bool:
         return namespace.plane.api.may("team", verb, resource, where)
 
-    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant holds")
+    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant is effective")
     for kind in ("gatewaytenants", "governancegateways"):
         assert not may("patch", f"{kind}.proofgate.dev/status")
         for verb in ("get", "list", "create", "patch", "delete"):

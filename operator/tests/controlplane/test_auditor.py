@@ -1,4 +1,4 @@
-"""An auditor with a true API server and StatefulSet controller, and with the chart's permissions."""
+"""An auditor on a real API server and StatefulSet controller, with the chart's permissions."""
 
 import pytest
 
@@ -21,7 +21,7 @@ MADE_FOR_IT = {
 
 @pytest.fixture
 def audited(namespace: Namespace) -> Namespace:
-    """A namespace with a Ready gateway that has an auditor, whose pod nobody runs."""
+    """A namespace with a Ready gateway and an auditor whose pod never runs."""
     namespace.give_secrets()
     namespace.apply(secret("auditor-key", signing_key=KEY.signing_text))
     namespace.start()
@@ -38,7 +38,7 @@ def test_an_auditor_comes_beside_the_gateway_and_is_not_written_to_again(audited
     wait_for(lambda: has_pod(audited), "the auditor has its pod")
     assert without_pods(audited.objects()) == MADE | MADE_FOR_IT
     assert audited.there("pod", "demo-auditor-0")["status"]["qosClass"] == "Guaranteed"
-    # It has no address, so it cannot be asked.
+    # The auditor's pod has no address, so the operator cannot reach it.
     audited.wait_condition("Audited", "Unknown", "AuditorUnreachable")
     audited.rest()
     assert audited.operator
@@ -55,11 +55,11 @@ def test_one_that_is_not_wanted_any_more_is_stopped_and_comes_back(audited: Name
     def asked() -> int:
         return int(audited.there("statefulset", "demo-auditor")["spec"]["replicas"])
 
-    wait_for(lambda: asked() == 0, "nobody is asked for")
-    wait_for(lambda: audited.condition("Audited") == ("", "", ""), "nothing is said of an auditor")
+    wait_for(lambda: asked() == 0, "no auditor replica is wanted")
+    wait_for(lambda: audited.condition("Audited") == ("", "", ""), "the condition Audited is removed")
     assert "persistentvolumeclaim/demo-auditor" in audited.objects()
     audited.patch("ggw", "demo", {"spec": {"auditor": {"enabled": True}}})
-    wait_for(lambda: asked() == 1 and has_pod(audited), "the auditor is back")
+    wait_for(lambda: asked() == 1 and has_pod(audited), "the auditor is restored")
 
 
 def policy_of(namespace: Namespace) -> str:
@@ -75,14 +75,14 @@ def test_witnesses_come_with_their_policy_are_settled_and_a_broken_policy_change
     wait_for(lambda: policy_of(audited) == POLICY, "the pod's template has the policy")
     egress = audited.there("networkpolicy", "demo-auditor")["spec"]["egress"]
     assert [rule["port"] for rule in egress[1]["ports"]] == [443, 8443]
-    wait_for(lambda: audited.condition("Progressing")[1] == "Settled", "nothing is written any more")
+    wait_for(lambda: audited.condition("Progressing")[1] == "Settled", "the gateway is settled")
     audited.rest()
     audited.apply(gateway_manifest(auditor={**AUDITOR, "witnesses": {"policy": "quorum both\n"}}))
     told = audited.wait_condition("Audited", "False", "WitnessPolicyInvalid")
     assert told == "spec.auditor.witnesses.policy: line 1: no line above defines both"
     assert policy_of(audited) == POLICY and audited.condition("Ready")[0] == "True"
     audited.apply(gateway_manifest(auditor=AUDITOR))
-    wait_for(lambda: policy_of(audited) == "", "there are no witnesses any more")
+    wait_for(lambda: policy_of(audited) == "", "the witness policy is removed")
     assert "egress" not in audited.there("networkpolicy", "demo-auditor")["spec"]
 
 
@@ -91,4 +91,4 @@ def test_without_network_policies_its_own_goes_as_well(audited: Namespace) -> No
     audited.apply(gateway_manifest(auditor=AUDITOR, **policies))
     kept = MADE | MADE_FOR_IT
     without = {name for name in kept if not name.startswith("networkpolicy")}
-    wait_for(lambda: without_pods(audited.objects()) == without, "there are no network policies")
+    wait_for(lambda: without_pods(audited.objects()) == without, "the network policies are removed")

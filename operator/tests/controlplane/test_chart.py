@@ -1,4 +1,4 @@
-"""The chart on a true API server. Every other test here shows that its permissions suffice."""
+"""The chart on a real API server. All other tests in this folder show that its permissions suffice."""
 
 import subprocess
 
@@ -31,7 +31,7 @@ def test_the_grant_ends_at_the_namespace_and_at_what_is_needed(released: Namespa
     def may(verb: str, resource: str, namespace: str = own, name: str = "") -> bool:
         return released.plane.api.may(released.account, verb, resource, namespace, name)
 
-    wait_for(lambda: may("get", "secrets"), "the grants hold")
+    wait_for(lambda: may("get", "secrets"), "the grants are effective")
     assert not may("get", "secrets", "default")
     assert not may("list", "secrets", "")
     for kind in (
@@ -45,14 +45,17 @@ def test_the_grant_ends_at_the_namespace_and_at_what_is_needed(released: Namespa
     assert not may("create", "pods")
     assert may("patch", "pods")
     leases = "leases.coordination.k8s.io"
-    wait_for(lambda: may("update", leases, name=ACCOUNT), "the grants of its own namespace hold")
+    wait_for(
+        lambda: may("update", leases, name=ACCOUNT),
+        "the grants in the operator's own namespace are effective",
+    )
     assert not may("update", leases, name="of-others")
     assert not may("create", "pods/exec")
     assert not may("create", "roles.rbac.authorization.k8s.io")
 
 
 def test_the_clusters_own_roles_grant_gateways(empty_namespace: Namespace) -> None:
-    """The roles themselves, because no controller aggregates here."""
+    """The test binds the chart's roles directly: no controller aggregates roles here."""
     for role in ("view", "edit"):
         empty_namespace.apply(role_binding(role, f"proofgate-governancegateways-{role}", role))
 
@@ -60,7 +63,7 @@ def test_the_clusters_own_roles_grant_gateways(empty_namespace: Namespace) -> No
         resource = "governancegateways.proofgate.dev"
         return empty_namespace.plane.api.may(user, verb, resource, empty_namespace.name)
 
-    wait_for(lambda: may("view", "list") and may("edit", "patch"), "the grants hold")
+    wait_for(lambda: may("view", "list") and may("edit", "patch"), "the grants are effective")
     assert not may("view", "patch")
 
 
@@ -78,7 +81,7 @@ def test_what_helm_runs_besides_the_operator_is_let_into_a_restricted_namespace(
 def test_uninstalling_keeps_the_crd(plane: ControlPlane) -> None:
     helm(plane, "uninstall", "crds", "--namespace", "chart")
     assert plane.get("crd", "governancegateways.proofgate.dev")
-    # Adopts what the first release left, as an administrator who installs again does.
+    # The new release adopts the CRDs that the first left, as when an administrator installs again.
     helm(plane, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
 
 

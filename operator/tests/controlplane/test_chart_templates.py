@@ -1,4 +1,4 @@
-"""What the chart renders for which values. Needs helm alone."""
+"""The manifests that the chart renders for given values. The tests need only helm."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def template(*arguments: str, chart: Path = CHART) -> subprocess.CompletedProces
 
 
 def render(*settings: str, **values: Any) -> list[Manifest]:
-    """Return what is rendered; `settings` are `key=value`, `values` are given as JSON."""
+    """Return the rendered manifests; `settings` are `key=value`, `values` are passed as JSON."""
     arguments = [part for setting in settings for part in ("--set", setting)]
     for key, value in values.items():
         arguments += ["--set-json", f"{key}={json.dumps(value)}"]
@@ -36,7 +36,7 @@ def render(*settings: str, **values: Any) -> list[Manifest]:
 
 
 def images(manifests: list[Manifest]) -> dict[str, str]:
-    """Return the operator's own image and those that it gives to gateways."""
+    """Return the operator's image and the images that it passes to gateways."""
     (container,) = pod_of(only(manifests, "Deployment"))["containers"]
     given = {entry["name"]: entry["value"] for entry in container["env"] if "IMAGE" in entry["name"]}
     return {"operator": container["image"], **given}
@@ -52,7 +52,7 @@ def only(manifests: list[Manifest], kind: str) -> Manifest:
 
 
 def pod_of(manifest: Manifest) -> Manifest:
-    """Return the pod's spec, of a pod or of what makes pods."""
+    """Return the pod spec of a pod or of a workload."""
     spec: Manifest = manifest["spec"]
     return spec if manifest["kind"] == "Pod" else spec["template"]["spec"]
 
@@ -87,7 +87,7 @@ def test_an_older_cluster_is_refused() -> None:
 
 
 def test_an_upgrade_that_forgets_the_workers_image_rolls_no_gateway_but_fails_with_a_sentence() -> None:
-    """Helm resets values that are not given again."""
+    """Helm resets each value that an upgrade does not set again."""
     refused = template("--set", "operator.image=ghcr.io/team/proofgate-operator:0.2.0")
     assert refused.returncode != 0 and not refused.stdout
     assert "workerImage is not set: set it to the image" in refused.stderr
@@ -215,7 +215,7 @@ def test_the_security_model_names_what_the_operator_may_do_in_a_namespace_and_no
 
 
 def rules_of(manifests: list[Manifest], namespace: str) -> set[tuple[str, str]]:
-    """Return what the operator may do in a namespace, as resource and verb."""
+    """Return the operator's permissions in a namespace, as resource and verb."""
     roles = [role for role in found(manifests, "Role") if role["metadata"]["namespace"] == namespace]
     rules = [rule for role in roles for rule in role["rules"]]
     return {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
@@ -226,7 +226,9 @@ def test_in_a_namespace_of_tenants_the_operator_reads_two_kinds_and_tells_of_one
     read = {(kind, verb) for kind in ("gatewaytenants", "secrets") for verb in ("get", "list", "watch")}
     told = {("gatewaytenants/status", verb) for verb in ("get", "patch")}
     assert rules_of(manifests, "team") == read | told
-    assert ("statefulsets", "create") in rules_of(manifests, "both"), "one with gateways has what they need"
+    assert ("statefulsets", "create") in rules_of(manifests, "both"), (
+        "a namespace with gateways has all permissions"
+    )
     bound = {binding["metadata"]["namespace"] for binding in found(manifests, "RoleBinding")}
     assert bound == {"home", "team", "both"}
     assert not [manifest for manifest in manifests if manifest["kind"].startswith("Cluster")]
@@ -253,7 +255,7 @@ def test_two_thousand_namespaces_of_tenants_are_one_release(tmp_path: Path) -> N
     values.write_text(json.dumps({"tenantNamespaces": names}))
     rendered = template(*IMAGES, "--values", str(values)).stdout
     assert rendered.count("kind: RoleBinding") == 2002
-    # Helm keeps it in a Secret, which holds 1 MiB, as base64 within base64.
+    # Helm stores a release in a Secret of at most 1 MiB, as base64 within base64.
     assert len(gzip.compress(rendered.encode())) * 16 / 9 < 1 << 20
     values.write_text(json.dumps({"tenantNamespaces": names + [f"more-{name}" for name in names]}))
     refused = template(*IMAGES, "--values", str(values))
@@ -358,7 +360,7 @@ def test_where_and_how_the_operator_runs_can_be_chosen() -> None:
     assert {key: pod[key] for key in values} == values
     metadata = deployment["spec"]["template"]["metadata"]
     assert metadata["labels"]["team"] == "platform" and metadata["annotations"] == {"note": "a"}
-    # The selector's labels are the chart's own.
+    # A user's labels do not replace the chart's labels of the selector.
     assert metadata["labels"]["app.kubernetes.io/name"] == "proofgate-operator"
     (container,) = pod["containers"]
     assert {"name": "HTTPS_PROXY", "value": "http://proxy"} in container["env"]
@@ -388,7 +390,7 @@ def test_neither_the_job_nor_the_test_counts_as_an_operator() -> None:
 
 
 def test_uninstalling_needs_nothing_to_run() -> None:
-    """No hook whose image might never have come: a release goes whatever state it is in."""
+    """The chart has no hook whose image might be missing: a release can be uninstalled in any state."""
     hooks = [manifest["metadata"].get("annotations", {}).get("helm.sh/hook") for manifest in render()]
     assert {hook for hook in hooks if hook} <= {"test"}
 
@@ -420,11 +422,11 @@ def test_monitoring_is_made_on_request_and_as_prometheus_and_grafana_select_it()
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
     rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
-    # The others are recorded for burn rates.
+    # The other rules record series for burn rates.
     for alert in (each for each in rules if "alert" in each):
         url = alert["annotations"]["runbook_url"]
         assert url == f"https://runbooks.example.com/{alert['alert']}.md"
-        # What Prometheus fills in, helm leaves alone.
+        # Helm must not replace Prometheus' own template expressions.
         assert not re.search(r"<no value>", alert["annotations"]["summary"])
     for dashboard in found(manifests, "ConfigMap"):
         assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"

@@ -1,7 +1,7 @@
-"""From the previous chart to this one and away again, on a control plane of its own.
+"""An upgrade from the previous chart to this one, and an uninstall, on a separate control plane.
 
-`fixtures/` holds an earlier chart as `helm package` made it, the oldest whose gateways this one takes as they
-are. A release replaces it by its own.
+`fixtures/` holds an earlier chart as `helm package` built it: the oldest whose gateways this chart accepts
+unchanged. A release replaces the fixture by its own package.
 """
 
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ CRD = "governancegateways.proofgate.dev"
 
 @pytest.fixture(scope="module")
 def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Manifest]]:
-    """Install the previous chart, make gateways, upgrade to this chart; return one as it was."""
+    """Install the previous chart, create gateways, upgrade to this chart; yield a gateway from before."""
     with control_plane(tmp_path_factory.mktemp("upgrade"), controllers=False) as plane:
         plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
         helm(plane, "install", RELEASE, str(PREVIOUS), "--namespace", "team", *IMAGES)
         wait_for(lambda: established(plane, CRD), "the CRD is established")
-        # One that stays as it is, and one for each test that changes its own.
+        # One gateway stays unchanged; each test that changes a gateway has its own.
         for name in ("demo", "changed", "deleted"):
             manifest = gateway_manifest()
             plane.apply(manifest | {"metadata": {"name": name}}, namespace="team")
@@ -44,9 +44,9 @@ def test_gateways_survive_an_upgrade_of_the_chart_unchanged(upgraded: tuple[Cont
     after = plane.get("ggw", "demo", "team")
     assert after
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    # A default that an upgrade brings is not stored before somebody writes, and changes no generation.
+    # A new default is stored only with the next write and changes no generation.
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
-    # Its fields have other names than before 1.0: what was written there has to be written again.
+    # Fields renamed since releases before 1.0 must be written again under their new names.
     del before["spec"]["ledger"]["rotation"]
     assert contains(after["spec"], before["spec"])
 
@@ -78,5 +78,5 @@ def test_a_gateway_can_be_deleted_once_the_operators_are_gone(
         plane.api.delete("ggw", "deleted", "team")
         wait_for(lambda: plane.get("ggw", "deleted", "team") is None, "the gateway is gone")
     finally:
-        # For the tests that may come behind it.
+        # Later tests need the chart installed.
         helm(plane, "install", RELEASE, str(CHART), "--namespace", "team", *IMAGES)

@@ -1,4 +1,4 @@
-"""What the examples tell a reader to run is let in by a true API server and makes a gateway that is Ready."""
+"""The commands in the examples work on a real API server, and the gateway becomes Ready."""
 
 import json
 import os
@@ -19,7 +19,7 @@ QUICKSTART = EXAMPLES / "quickstart.yaml"
 
 
 def run(namespace: Namespace, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as a user whose context is the namespace, with the tools on PATH."""
+    """Run a command as a user whose context has the namespace, with the tools on PATH."""
     own = namespace.plane.folder / f"{namespace.name}.kubeconfig"
     if not own.exists():
         own.write_text(namespace.plane.kubeconfig.read_text())
@@ -37,7 +37,7 @@ def run(namespace: Namespace, command: str) -> subprocess.CompletedProcess[str]:
 
 
 def told_by(path: Path) -> list[str]:
-    """Return the commands in the comment at the head of an example."""
+    """Return the commands from the comment at the start of an example."""
     head = path.read_text().partition("\napiVersion:")[0]
     return re.findall(r"(?m)^#   (\S.*)$", head)
 
@@ -80,7 +80,7 @@ def test_the_status_is_a_plugin_of_kubectl_by_a_link(namespace: Namespace, tmp_p
     assert "there is no GovernanceGateway in this namespace" in done.stderr
     namespace.kubectl("apply", "-f", str(QUICKSTART))
     done = run(namespace, f"PATH={tmp_path}:$PATH kubectl proofgate status --output json")
-    # Nobody has looked at it yet.
+    # No operator has seen the gateway yet.
     assert done.returncode == 1, done.stderr
     assert [found["name"] for found in json.loads(done.stdout)["gateways"]] == ["quickstart"]
 
@@ -95,7 +95,7 @@ def test_the_demos_question_is_let_into_a_restricted_namespace(namespace: Namesp
     page = (EXAMPLES / "demo" / "README.md").read_text()
     found = re.search(r"(?ms)^kubectl run ask .*?hello.*?\n", page)
     assert found
-    # Nobody can attach to a pod that is not made.
+    # kubectl cannot attach to the pod of a dry run.
     asked = found[0].replace("--rm -i ", "--dry-run=server ", 1)
     done = run(namespace, asked)
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,5 @@
-"""Manifests that nobody can be served by, or that want what they must not have: each is refused by the API
-server, or told with the first status that the operator writes for it."""
+"""Manifests that no gateway can serve or that ask for forbidden access: the API server refuses each, or the
+first status that the operator writes reports it."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ ISSUER = {
     "audiences": ["a"],
     "jwksURL": "https://login.example.com/k",
 }
-#: What the API server says of what the CRD lists, bounds and matches.
+#: The API server's messages for enumerations and patterns of the CRD.
 NOT_OF_THE_LIST, NOT_MATCHED = "Unsupported value", "should match"
 
 
@@ -61,9 +61,9 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-#: By a name: what is changed in a gateway that serves, and what has to be told of it.
+#: The changes to a working gateway, and the text that the report must contain, by name.
 HOSTILE: dict[str, tuple[Changes, str]] = {
-    # Where requests would go.
+    # Destinations of requests.
     "metadata-service": (at("http://169.254.169.254/v1"), PROVIDER_FIELD),
     "metadata-of-ipv6": (at("http://[fd00:ec2::254]/v1"), PROVIDER_FIELD),
     "metadata-by-name": (at("https://metadata.google.internal/v1"), PROVIDER_FIELD),
@@ -93,7 +93,7 @@ HOSTILE: dict[str, tuple[Changes, str]] = {
     "models-of-one-name": ({"models": [MODEL, MODEL]}, "spec.models"),
     "line-in-a-model": ({"models": [{**MODEL, "name": "m\nx"}]}, "spec.models[0].name"),
     "no-model": ({"models": []}, "spec.models"),
-    # Who may ask.
+    # Clients and their keys.
     "expired-key": (
         {"tenants": [{**ACME, "apiKeys": [{**KEYED, "notAfter": "2021-01-31T00:00:00Z"}]}]},
         "spec.tenants[acme].apiKeys",
@@ -128,7 +128,7 @@ HOSTILE: dict[str, tuple[Changes, str]] = {
         "jwksURL",
     ),
     "tokens-for-nobody": ({"jwt": {"issuers": [{**ISSUER, "audiences": []}]}}, "audiences"),
-    # How much.
+    # Limits.
     "budget-without-a-price": (tenant(limits={"dollarsPerDay": "25.5"}), "price"),
     "budget-below-nothing": (tenant(limits={"dollarsPerDay": "-1"}), "dollarsPerDay"),
     "budget-that-is-no-number": (tenant(limits={"dollarsPerDay": "NaN"}), "dollarsPerDay"),
@@ -161,7 +161,7 @@ HOSTILE: dict[str, tuple[Changes, str]] = {
         {"plans": [{"name": "gold"}], "allowedTenants": {"namespaces": {"from": "Selector"}}},
         "spec.allowedTenants",
     ),
-    # What the evidence is kept on, and what it is signed with.
+    # Storage and signing of the evidence.
     "volume-of-a-byte": (volume(size="1"), "spec.ledger.volume.size"),
     "volume-of-nothing": (volume(size="0"), "spec.ledger.volume.size"),
     "volume-below-nothing": (volume(size="-1Gi"), "spec.ledger.volume.size"),
@@ -174,7 +174,7 @@ HOSTILE: dict[str, tuple[Changes, str]] = {
         {"ledger": {"volume": {"size": "1Gi"}, "origin": "two words"}},
         "spec.ledger.origin",
     ),
-    # What the pods are.
+    # Pods.
     "no-worker": ({"replicas": 0}, "spec.replicas"),
     "more-workers-than-there-can-be": ({"replicas": 100_000}, "spec.replicas"),
     "worker-of-a-mebibyte": ({"worker": {"memory": "1Mi"}}, "memory"),
@@ -206,7 +206,7 @@ def _gateway(name: str, changes: Changes) -> Manifest:
 
 
 def _first_status(namespace: Namespace, name: str) -> Callable[[], Manifest | None]:
-    """Return what finds the status of a gateway once the operator has seen it."""
+    """Return a function that returns a gateway's status once the operator has seen the gateway."""
 
     def find() -> Manifest | None:
         found = namespace.there("ggw", name)
@@ -217,7 +217,7 @@ def _first_status(namespace: Namespace, name: str) -> Callable[[], Manifest | No
 
 
 def _told(status: Manifest) -> str:
-    """Return what the conditions of a status say that is wrong, or to be looked at."""
+    """Return the messages of the conditions that report errors."""
     told = [
         condition["message"]
         for condition in status["conditions"]
@@ -242,7 +242,7 @@ def test_each_is_refused_or_told_with_the_first_status(namespace: Namespace) -> 
     for number, (what, (_, field)) in enumerate(HOSTILE.items()):
         if what in refused:
             continue
-        status = wait_for(_first_status(namespace, f"hostile-{number}"), f"{what} is looked at")
+        status = wait_for(_first_status(namespace, f"hostile-{number}"), f"the operator has seen {what}")
         if field not in _told(status):
             silent[what] = f"nothing of {field}: {_told(status)}"
     assert not silent, json.dumps(silent, indent=1)

@@ -1,4 +1,4 @@
-"""Certificates of HAProxy and the workers, and the Service of clients inside, on a true API server."""
+"""Certificates of HAProxy and the workers, and the Service for internal clients, on a real API server."""
 
 import base64
 
@@ -14,7 +14,7 @@ SECRET = "demo-internal-tls"
 
 @pytest.fixture
 def settled(namespace: Namespace) -> Namespace:
-    """A namespace with a gateway that has both, and is Ready."""
+    """A namespace with a Ready gateway that has both."""
     namespace.give_secrets()
     namespace.start(RESYNC_SECONDS="1")
     namespace.apply(
@@ -39,11 +39,11 @@ def test_certificates_are_made_once_and_made_anew_where_they_are_spoilt(settled:
     settled.patch("secret", SECRET, {"data": spoilt})
     wait_for(
         lambda: settled.there("secret", SECRET)["data"]["worker.crt"] not in (spoilt["worker.crt"],),
-        "another certificate is made",
+        "a new certificate is created",
     )
     after = settled.there("secret", SECRET)["data"]
     assert after["ca.crt"] == held["data"]["ca.crt"] and after["haproxy.crt"] == held["data"]["haproxy.crt"]
-    assert after["notes"] == spoilt["notes"], "what somebody else put there stays"
+    assert after["notes"] == spoilt["notes"], "entries of other owners stay"
     settled.settle()
     settled.rest(lambda: settled.reconciled(settled.reconciles()))
     assert settled.operator
@@ -65,6 +65,6 @@ def test_who_uses_the_service_of_clients_inside_is_served_when_nobody_comes_with
 
     assert target() == "inside"
     settled.apply(gateway_manifest(internalTLS={"mode": "Operator"}))
-    wait_for(lambda: target() == "http", "the Service leads to where all clients go")
+    wait_for(lambda: target() == "http", "the Service targets the port for all clients")
     settled.settle()
     assert settled.there("ggw", "demo")["status"]["endpoint"].startswith("http://demo.")

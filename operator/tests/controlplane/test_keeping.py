@@ -1,5 +1,4 @@
-"""A retention job with a true API server and the controllers of its Jobs, and with the chart's
-permissions."""
+"""A retention job on a real API server with the Job controllers, with the chart's permissions."""
 
 import json
 
@@ -26,11 +25,11 @@ COMPONENT = "app.kubernetes.io/component=retention"
 
 @pytest.fixture
 def kept(namespace: Namespace) -> Namespace:
-    """A namespace with a Ready gateway that has a retention job, whose pods nobody runs."""
+    """A namespace with a Ready gateway that has a retention job, whose pods never run."""
     namespace.give_secrets()
     namespace.apply(secret("retention-key", signing_key=KEY.signing_text))
     namespace.start()
-    # It runs when the test says so.
+    # The schedule is far away, so the job runs only when the test starts it.
     namespace.apply(gateway_manifest(keeping={**KEEPING, "schedule": "0 0 1 1 *"}))
     namespace.settle()
     return namespace
@@ -63,7 +62,7 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
     status = {"phase": "Succeeded", "containerStatuses": [container]}
     kept.plane.api.patch_status("pod", pods()[0], status, kept.name)
     assert "case-3" in kept.wait_condition("Kept", "True", "HeldOutsideManifest")
-    wait_for(lambda: known(kept) == "2", "the next run has to know as many holds")
+    wait_for(lambda: known(kept) == "2", "the next run requires the same number of holds")
     kept.wait_event("HeldOutsideManifest")
     kept.rest()
     assert kept.operator
@@ -71,7 +70,9 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
     assert "orbidden" not in log
     assert KEY.signing_text.split("+", 4)[4] not in log
     kept.apply(gateway_manifest())
-    wait_for(lambda: kept.get("cronjob", "demo-retention") is None, "without spec.keeping nothing runs")
+    wait_for(
+        lambda: kept.get("cronjob", "demo-retention") is None, "the CronJob is deleted without spec.keeping"
+    )
     assert "persistentvolumeclaim/demo-retention" in kept.objects()
 
 
@@ -84,11 +85,11 @@ def test_a_retention_job_beside_an_auditor_waits_for_its_log_and_says_so(kept: N
         found: list[str] = pod["containers"][0]["command"]
         return found
 
-    wait_for(lambda: "--auditor" in command(), "it knows whom to ask")
+    wait_for(lambda: "--auditor" in command(), "the job has the auditor's address")
     assert command()[-1] == AUDITORS_KEY.verifying_text
     wait_for(
         lambda: kept.there("cronjob", "demo-retention")["spec"]["suspend"] is False,
-        "the auditor that is made knows the retention key",
+        "the job runs, because the auditor's template has the retention key",
     )
     names, asked = kept.there("networkpolicy", "demo-retention")["spec"]["egress"]
     assert ("to" in names, asked["ports"][0]["port"]) == (False, 9091)

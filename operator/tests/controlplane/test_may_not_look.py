@@ -1,4 +1,4 @@
-"""Grants that are taken away and given back, at a true API server: keys stay, it is told, and it heals."""
+"""Removed and restored grants on a real API server: keys stay, a condition reports it, it recovers."""
 
 import json
 import signal
@@ -35,7 +35,7 @@ def text_of(name: str) -> str:
 
 
 class Grants:
-    """A namespace with a gateway, one of a team beside it, and what the operator may do in both."""
+    """A namespace with a gateway, a team's namespace, and the operator's permissions in both."""
 
     def __init__(self, home: Namespace, templates: list[Manifest]) -> None:
         self.home, self.team = home, f"{home.name}-team"
@@ -53,17 +53,17 @@ class Grants:
         return made
 
     def give(self, namespace: str) -> None:
-        """Have the chart's grants hold in a namespace."""
+        """Apply the chart's grants in a namespace, and wait until they take effect."""
         self.plane.apply(*self._rules(namespace), namespace=namespace)
-        wait_for(lambda: self.may(namespace, "list", "secrets"), "the grants hold")
+        wait_for(lambda: self.may(namespace, "list", "secrets"), "the grants are effective")
 
     def take_all(self, namespace: str) -> None:
-        """Delete the binding, as a tool does that replaces it."""
+        """Delete the RoleBinding, as a tool does when it replaces it."""
         self.plane.api.delete("rolebinding", ROLE, namespace)
         wait_for(lambda: not self.may(namespace, "list", "secrets"), "the grants are gone")
 
     def take(self, namespace: str, verb: str, resource: str) -> None:
-        """Take one verb of one kind away."""
+        """Remove one verb for one resource from the Role."""
         plural, _, group = resource.partition(".")
         roles = (found for found in self._rules(namespace) if found["kind"] == "Role")
         role = next(found for found in roles if found["metadata"]["name"] == ROLE)
@@ -82,13 +82,13 @@ class Grants:
         return self.plane.api.may(self.home.account, verb, resource, namespace)
 
     def start(self) -> None:
-        """Start another operator in the place of the one that runs: it lists everything again."""
+        """Replace the running operator by a new one, which lists everything again."""
         if self.home.operator:
             self.home.operator.stop(signal.SIGKILL)
         self.home.start(WATCH_NAMESPACES=f"{self.home.name},{self.team}")
 
     def keys(self) -> list[str]:
-        """Return whose keys are let in: `<namespace>/<name>` of each."""
+        """Return the tenants that have an accepted key, as `<namespace>/<name>`."""
         return sorted(line.split()[1] for line in shards(self.home).splitlines())
 
     def condition(self, kind: str = "KeysValid") -> tuple[str, str]:
@@ -99,7 +99,7 @@ class Grants:
         return "", ""
 
     def told(self, verb: str, resource: str, namespace: str) -> str:
-        """Wait until the gateway tells what nobody may look at."""
+        """Wait until the gateway's status reports what the operator may not do."""
         expected = f"cannot {verb} {resource} in namespace {namespace} (403 Forbidden)"
         message = self.home.wait_condition("ResolvedRefs", "Unknown", "MayNotLook")
         assert expected in message and f"--as={self.home.account}" in message
@@ -111,7 +111,7 @@ class Grants:
 
 @pytest.fixture
 def granted(namespace: Namespace, grants: list[Manifest]) -> Iterator[Grants]:
-    """A gateway with a tenant in its own namespace, and one in a team's."""
+    """A gateway with a tenant in its own namespace and a tenant in a team's namespace."""
     found = Grants(namespace, grants)
     namespace.give_secrets()
     namespace.apply(secret("near-keys", ci=text_of("near")), tenant("near", namespace.name))
@@ -121,7 +121,7 @@ def granted(namespace: Namespace, grants: list[Manifest]) -> Iterator[Grants]:
     found.start()
     namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants=ALL))
     namespace.settle()
-    wait_for(lambda: len(found.keys()) == 2, "both are let in")
+    wait_for(lambda: len(found.keys()) == 2, "both tenants' keys are accepted")
     yield found
 
 
@@ -135,13 +135,13 @@ def test_a_binding_that_blinks_while_the_operator_starts_revokes_nothing_and_hea
     assert granted.home.condition("Ready")[0] == "True"
     granted.home.wait_event("MayNotLook")
     granted.home.delete("secret", "near-keys")
-    wait_for(lambda: granted.keys() == [away], "a key that is really taken away is gone")
+    wait_for(lambda: granted.keys() == [away], "the deleted Secret's key is revoked")
     granted.give(granted.team)
     granted.healed()
     assert granted.keys() == [away]
-    wait_for(lambda: granted.condition() == ("True", "Valid"), "the tenant is told")
+    wait_for(lambda: granted.condition() == ("True", "Valid"), "the tenant's status is updated")
     granted.plane.api.delete("gwt", "away", granted.team)
-    wait_for(lambda: granted.keys() == [], "and so is a tenant that is deleted")
+    wait_for(lambda: granted.keys() == [], "the deleted tenant's key is revoked")
 
 
 def test_a_secret_that_may_not_be_read_keeps_its_key_and_is_read_when_it_may(granted: Grants) -> None:
@@ -149,12 +149,15 @@ def test_a_secret_that_may_not_be_read_keeps_its_key_and_is_read_when_it_may(gra
     granted.take(granted.team, "get", "secrets")
     granted.plane.apply(secret("away-keys", ci=text_of("rotated")), namespace=granted.team)
     granted.told("get", "secrets", granted.team)
-    # The gateway is told before its tenants.
-    wait_for(lambda: granted.condition() == ("Unknown", "MayNotLook"), "the tenant is told")
+    # The operator updates the gateway's status before its tenants' statuses.
+    wait_for(
+        lambda: granted.condition() == ("Unknown", "MayNotLook"),
+        "the tenant's status reports the failed read",
+    )
     assert shards(granted.home) == before
     granted.give(granted.team)
     granted.healed()
-    wait_for(lambda: granted.condition() == ("True", "Valid"), "the tenant is told")
+    wait_for(lambda: granted.condition() == ("True", "Valid"), "the tenant's status is updated")
     assert shards(granted.home) != before and len(granted.keys()) == 2
 
 
@@ -182,7 +185,7 @@ def test_a_watch_that_is_refused_is_made_up_for_by_lists(granted: Grants, resour
     wait_for(lambda: granted.keys() == [f"{granted.home.name}/near"], "what is gone is seen all the same")
 
 
-#: What a gateway is made of, but for itself: without that no loop begins.
+#: The resources of a gateway that the operator lists. Without gateways themselves it would not start.
 OF_A_GATEWAY = (
     ("list", "configmaps"),
     ("list", "cronjobs.batch"),

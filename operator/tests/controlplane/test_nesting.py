@@ -1,4 +1,4 @@
-"""Gateways as deep as the API server takes them."""
+"""Gateways with the deepest nesting that the API server accepts."""
 
 import json
 
@@ -17,14 +17,14 @@ def test_a_gateway_that_nests_without_end_keeps_no_other_from_being_served(names
     manifest["metadata"]["name"] = "deep"
     manifest["metadata"]["namespace"] = namespace.name
     manifest["spec"]["worker"] = {"podTemplate": {"affinity": "HERE"}}
-    # The API server takes ten thousand levels in all.
+    # The API server accepts ten thousand levels in the whole object.
     levels = 9900
     text = json.dumps(manifest).replace('"HERE"', '{"a":' * levels + "{}" + "}" * levels)
-    # What comes back is as deep.
+    # `--raw`, because the API server's answer is as deep as the manifest.
     command = ("create", "--raw", path_of("ggw", namespace=namespace.name), "-f", "-")
 
     def is_created() -> bool:
-        # On a busy machine the API server may need longer for it than it gives a request.
+        # On a busy machine, this request may exceed the API server's request timeout.
         done = namespace.plane.kubectl("-n", namespace.name, *command, stdin=text, check=False)
         assert done.returncode == 0 or "Timeout" in done.stderr or "already exists" in done.stderr, (
             done.stderr

@@ -1,4 +1,4 @@
-"""The operator's process against a true API server, with the chart's permissions and nothing more."""
+"""The operator's process on a real API server, with exactly the chart's permissions."""
 
 import itertools
 import signal
@@ -39,7 +39,7 @@ MADE = {
 
 @pytest.fixture
 def settled(namespace: Namespace) -> Namespace:
-    """A namespace with a gateway that is Ready."""
+    """A namespace with a Ready gateway."""
     namespace.give_secrets()
     namespace.start()
     namespace.apply(gateway_manifest())
@@ -61,7 +61,7 @@ def test_a_gateway_becomes_ready_in_a_restricted_namespace(settled: Namespace) -
     assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
     assert settled.condition("CPUPinned")[0] == "Unknown"
     row = settled.kubectl("get", "ggw", "demo", "--no-headers").split()
-    assert row[:3] == ["demo", "2", "2"], "replicas that are wanted, and that there are"
+    assert row[:3] == ["demo", "2", "2"], "wanted and actual replicas"
     assert settled.names("pod", status["selector"]) == ["demo-worker-0", "demo-worker-1"]
     assert settled.there("pod", "demo-worker-0")["status"]["qosClass"] == "Guaranteed"
 
@@ -70,7 +70,7 @@ def test_nothing_it_does_is_forbidden_and_no_key_is_logged(settled: Namespace) -
     assert settled.operator
     log = settled.operator.log.read_text()
     assert "orbidden" not in log and "reconcile failed" not in log
-    # As long a part of a key as nothing else ends with by chance: names of pods and tasks do with "sk-".
+    # Names of pods and tasks may end with "sk-", so the text searched for is longer.
     assert "sk-test-" not in log and "sk-upstream-" not in log
 
 
@@ -79,7 +79,7 @@ def test_a_settled_gateway_is_not_written_to(namespace: Namespace) -> None:
     namespace.start(RESYNC_SECONDS="1")
     namespace.apply(gateway_manifest())
     namespace.settle()
-    # By time alone.
+    # Only the resync interval triggers these reconciles.
     namespace.rest(lambda: namespace.reconciled(namespace.reconciles()))
 
 
@@ -98,7 +98,7 @@ def test_a_missing_secret_costs_its_owner_alone_and_heals(namespace: Namespace) 
 
 
 def test_a_deleted_child_comes_back_because_it_went(settled: Namespace) -> None:
-    """Long before a gateway that nothing has happened to is looked at again."""
+    """The operator recreates it long before the next resync."""
     children = {
         "statefulset": "demo-worker",
         "deployment": "demo-haproxy",
@@ -133,10 +133,12 @@ def test_kubectl_scale_adds_at_once_and_removes_one_by_one(settled: Namespace) -
     balancer = generation(settled, "deployment", "demo-haproxy")
     settled.kubectl("scale", "ggw/demo", "--replicas=2")
     settled.settle()
-    assert generation(settled, "statefulset", "demo-worker") >= 1 + 1 + 3, "one write up, three steps down"
+    assert generation(settled, "statefulset", "demo-worker") >= 1 + 1 + 3, (
+        "one write adds workers, three remove them"
+    )
     pods = settled.names("pod", "app.kubernetes.io/component=worker")
     assert pods == ["demo-worker-0", "demo-worker-1"]
-    assert generation(settled, "deployment", "demo-haproxy") == balancer, "HAProxy did not roll"
+    assert generation(settled, "deployment", "demo-haproxy") == balancer, "HAProxy had no rollout"
 
 
 def test_the_scale_subresource_has_what_an_autoscaler_needs(settled: Namespace) -> None:
@@ -150,7 +152,7 @@ def test_the_scale_subresource_has_what_an_autoscaler_needs(settled: Namespace) 
 
 
 def marks(namespace: Namespace) -> set[str]:
-    """Return what the workers' pods are marked with; one value when all have the same configuration."""
+    """Return the configuration marks of the workers' pods; one value if all have the same configuration."""
     pods = namespace.find("pod", "app.kubernetes.io/component=worker")
     return {(pod["metadata"].get("annotations") or {}).get(CONFIG_ANNOTATION, "") for pod in pods}
 
@@ -162,12 +164,15 @@ def generation(namespace: Namespace, kind: str, name: str) -> int:
 
 @pytest.fixture
 def unhurried(namespace: Namespace) -> Namespace:
-    """A namespace with a settled gateway, whose operator reconciles again only when it is requeued."""
+    """A namespace with a settled gateway, whose operator does not resync during the test."""
     namespace.give_secrets()
     namespace.start(RESYNC_SECONDS="3600")
     namespace.apply(gateway_manifest())
     namespace.settle()
-    wait_for(lambda: len(marks(namespace)) == 1 and "" not in marks(namespace), "every pod is marked")
+    wait_for(
+        lambda: len(marks(namespace)) == 1 and "" not in marks(namespace),
+        "every pod has its configuration mark",
+    )
     return namespace
 
 
@@ -199,7 +204,7 @@ def test_a_secret_that_no_gateway_names_wakes_nobody(unhurried: Namespace) -> No
 
     def change_and_reconcile() -> None:
         unhurried.apply(secret("somebody-elses", password=f"hunter{next(passwords)}"))
-        # It hears of Secrets in the order in which they change.
+        # The operator receives changes of Secrets in order, so this reconcile comes after the first change.
         unhurried.reconcile()
 
     unhurried.rest(change_and_reconcile)
@@ -229,13 +234,13 @@ def test_what_no_schema_tells_is_a_condition_and_starts_no_worker(
 def test_the_operator_killed_again_and_again_finishes_its_work(namespace: Namespace) -> None:
     namespace.give_secrets()
     namespace.apply(gateway_manifest())
-    # It makes more objects than all of these.
+    # A gateway has more objects than these runs write in total.
     for writes in (1, 2, 3, 4):
         goal = len(namespace.writes()) + writes
         operator = namespace.start()
 
         def is_under_way(goal: int = goal) -> bool:
-            # A test that is slow finds all the work done.
+            # On a slow machine, the operator may already have written everything.
             return len(namespace.writes()) >= goal or without_pods(namespace.objects()) == MADE
 
         wait_for(is_under_way, f"{writes} writes", every=0.002)
@@ -246,13 +251,13 @@ def test_the_operator_killed_again_and_again_finishes_its_work(namespace: Namesp
 
 
 def replica(namespace: Namespace, name: str, **settings: str) -> Program:
-    """Start one of several operators."""
+    """Start one of several operators with leader election."""
     lease = {"LEASE_NAME": ACCOUNT, "LEASE_NAMESPACE": namespace.name}
     return namespace.start(LEADER_ELECTION="true", POD_NAME=name, **{**lease, **settings})
 
 
 def holder(namespace: Namespace) -> str:
-    """Return the pod that holds the Lease; empty if none does."""
+    """Return the pod that holds the Lease; empty if no pod holds it."""
     lease = namespace.get("lease", ACCOUNT) or {"spec": {}}
     return str(lease["spec"].get("holderIdentity", "")).split("_")[0]
 
@@ -278,7 +283,7 @@ def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(n
     wait_for(lambda: holder(namespace) == "first", "the first release acts")
     namespace.apply(gateway_manifest())
     namespace.settle()
-    # Another release has another Lease, and its own idea of images.
+    # Another release has its own Lease and other images.
     account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.name}
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -290,7 +295,7 @@ def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(n
     namespace.plane.apply(binding)
     second = replica(namespace, "second", LEASE_NAME="another", WORKER_IMAGE="worker:another")
     namespace.wait_event("ServedByAnother")
-    wait_for(lambda: namespace.reconciles() >= 3, "the second release reconciles again and again")
+    wait_for(lambda: namespace.reconciles() >= 3, "the second release reconciles repeatedly")
     assert namespace.writes_of_the_last() == 0
     assert "is served by release" in second.printed
 
@@ -317,7 +322,7 @@ def test_a_volume_that_is_not_retained_goes_too(namespace: Namespace) -> None:
     namespace.apply(gateway_manifest(ledger={"volume": volume}))
     namespace.settle()
     namespace.delete_gateway()
-    wait_for(lambda: namespace.objects() == set(), "nothing is left")
+    wait_for(lambda: namespace.objects() == set(), "no object is left")
 
 
 def test_a_gateway_goes_also_while_no_operator_is_there(settled: Namespace) -> None:
@@ -329,7 +334,7 @@ def test_a_gateway_goes_also_while_no_operator_is_there(settled: Namespace) -> N
 
 
 def test_the_namespace_of_operator_and_gateway_goes_within_a_minute(settled: Namespace) -> None:
-    """The operator's grants go in no order with what it looks after, and it is in nobody's way."""
+    """Kubernetes deletes grants and gateway in any order, and the operator must not block the deletion."""
     settled.plane.api.delete("namespace", settled.name)
     wait_for(lambda: settled.plane.get("namespace", settled.name) is None, "the namespace is gone")
 
@@ -357,7 +362,7 @@ def test_a_gateway_made_again_takes_its_volume_and_its_key_up(settled: Namespace
 
 
 def test_what_the_api_server_leaves_out_is_no_drift(namespace: Namespace) -> None:
-    """A field with its zero value (`omitempty`) was written again at every reconcile."""
+    """The operator once rewrote a field with its zero value (`omitempty`) at every reconcile."""
     mounts = [{"name": "ca", "mountPath": "/ca", "readOnly": False}]
     template = {"volumes": [{"name": "ca", "emptyDir": {}}], "volumeMounts": mounts}
     namespace.give_secrets()

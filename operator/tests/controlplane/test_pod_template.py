@@ -1,4 +1,4 @@
-"""Additions to pods on a true API server: what it takes, and how its refusal is told."""
+"""Additions to pods on a real API server: accepted ones, and the report of a refusal."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_pods_have_what_was_added_and_are_still_let_into_a_restricted_namespace(
     assert [container["name"] for container in pod["spec"]["containers"]] == ["worker", "shipper"]
     assert pod["spec"]["affinity"] == TEMPLATE["affinity"]
     assert TEMPLATE["tolerations"][0] in pod["spec"]["tolerations"]
-    # A sidecar that is not the worker's size leaves the worker its own core.
+    # With a sidecar that has its own resources, the pod stays Guaranteed and the worker keeps its core.
     assert pod["status"]["qosClass"] == "Guaranteed"
 
 
@@ -58,7 +58,7 @@ def test_pods_have_what_was_added_and_are_still_let_into_a_restricted_namespace(
     ("template", "told"),
     [
         ({"volumeMounts": [{"name": "missing", "mountPath": "/missing"}]}, "missing"),
-        # Answered with status 500, as if it were the API server that is ill.
+        # The API server answers with status 500, as for an internal error.
         (
             {"affinity": {"nodeAffinity": {"unknown": {}}}},
             "nodeAffinity.unknown: field not declared in schema",

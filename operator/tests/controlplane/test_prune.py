@@ -1,4 +1,4 @@
-"""What must never be pruned, with a true API server: labels of a release before go, whoever set them."""
+"""Objects that must never be pruned, on a real API server: labels of earlier releases are removed."""
 
 import pytest
 
@@ -14,7 +14,7 @@ KEPT = (("secret", "demo-ledger"), ("secret", "demo-shred-keys"), ("pvc", "demo-
 
 
 def _as_before(namespace: Namespace, kind: str, name: str, manager: str, apply: bool) -> None:
-    """Have an object be as a release before left it: labelled, by whoever made it, and without our wish."""
+    """Make an object as an earlier release left it: with its label, without the annotations to keep it."""
     labels = {INSTANCE: "demo"}
     path = path_of(kind, name, namespace.name)
     if apply:
@@ -30,7 +30,7 @@ def _as_before(namespace: Namespace, kind: str, name: str, manager: str, apply: 
         body, query = {"metadata": {"labels": labels}}, {"fieldManager": manager}
         content_type = "application/merge-patch+json"
     namespace.plane.api.request("PATCH", path, body, content_type=content_type, query=query)
-    # Last: a label on what asks to be kept already is somebody's who means it, and stays.
+    # This comes last: the operator removes no label from an object that has the annotations to keep it.
     nothing = dict.fromkeys(KEEP_ANNOTATIONS)
     namespace.plane.api.patch(kind, name, {"metadata": {"annotations": nothing}}, namespace.name)
 
@@ -55,6 +55,8 @@ def test_a_label_of_a_release_before_is_taken_off_whoever_set_it(
         return asks and INSTANCE not in metadata["labels"] and not metadata.get("ownerReferences")
 
     for kind, name in KEPT:
-        wait_for(lambda kind=kind, name=name: is_kept(kind, name), f"{kind} {name} is nobody's to prune")
+        wait_for(
+            lambda kind=kind, name=name: is_kept(kind, name), f"{kind} {name} is protected against pruning"
+        )
     assert namespace.there("sts", "demo-worker")["metadata"]["labels"][INSTANCE] == "demo"
     namespace.settle()

@@ -1,4 +1,4 @@
-"""Pods are replaced by the operator, one by one, and by nobody else: on a true StatefulSet controller."""
+"""Only the operator replaces pods, one at a time, on a real StatefulSet controller."""
 
 import base64
 from typing import Any
@@ -70,13 +70,13 @@ def test_a_worker_that_serves_is_ready_once_the_operator_says_that_haproxy_has_f
 
 def test_a_new_worker_takes_its_tenants_in_stages_and_nothing_is_left_of_them(settled: Namespace) -> None:
     settled.scale(3)
-    wait_for(lambda: "demo-worker-2" in pods(settled), "the new worker is there")
+    wait_for(lambda: "demo-worker-2" in pods(settled), "the new worker's pod exists")
 
     def weights() -> str:
         data = settled.there("secret", "demo-tenants")["data"]
         return base64.b64decode(data["weights.map"]).decode()
 
-    assert "worker-2 34\n" in weights(), "before it is ready"
+    assert "worker-2 34\n" in weights(), "the stage starts before the worker is ready"
     settled.make_ready()
     settled.wait_condition("Progressing", "True", "TenantsMoving")
     settled.settle()
@@ -96,7 +96,7 @@ def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled:
     def taken_over() -> bool:
         return bool(settled.there("sts", "demo-worker")["spec"]["updateStrategy"] == {"type": "OnDelete"})
 
-    wait_for(taken_over, "the strategy is the operator's")
+    wait_for(taken_over, "the operator has set the update strategy")
     settled.settle()
     assert {name: pod["metadata"]["uid"] for name, pod in pods(settled).items()} == before
     settled.rest()
@@ -104,6 +104,6 @@ def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled:
     settled.annotate("ggw", "demo", look="again")
     settled.reconciled(reconciled)
     settled.settle()
-    # But for what it reports.
+    # Only status and events may be written.
     news = {write.split()[1].split("/")[0] for write in settled.writes()[len(written) :]}
-    assert news <= {"governancegateways", "events"}, "written again without need"
+    assert news <= {"governancegateways", "events"}, "unnecessary writes"

@@ -1,4 +1,4 @@
-"""Many namespaces: what each costs, counted, and that a key in one of tenants counts as quickly as any."""
+"""Many namespaces: the watches and connections of each, and a key in a namespace of tenants."""
 
 import json
 import re
@@ -18,14 +18,14 @@ from tests.haproxy_bench import http_get
 
 pytestmark = pytest.mark.controlplane
 
-#: More than a single connection's streams, and with all kinds in each more than the operator once outlived.
+#: More than the streams of one connection; with all kinds watched, more than an early operator survived.
 _TEAMS = 70
 _GOLD = {"name": "gold", "models": ["gpt-4o-mini"]}
 _KINDS = 13
 
 
 class Spaces:
-    """A namespace of gateways, and many of tenants, with the chart's grants in each."""
+    """A gateway's namespace and many namespaces of tenants, with the chart's grants in each."""
 
     def __init__(self, home: Namespace) -> None:
         self.home = home
@@ -40,7 +40,7 @@ class Spaces:
             self.plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}})
         for grant in self._grants():
             self.plane.apply(grant, namespace=grant["metadata"]["namespace"])
-        wait_for(lambda: self.may("list", "secrets"), "the grants hold")
+        wait_for(lambda: self.may("list", "secrets"), "the grants are effective")
 
     def _grants(self) -> list[Manifest]:
         own = ("--namespace", self.home.name, "--set", "crds.enabled=false")
@@ -54,7 +54,7 @@ class Spaces:
         return self.plane.api.may(self.home.account, verb, resource, self.teams[-1])
 
     def metric(self, name: str) -> Counter[str]:
-        """Return a metric's values, by kind where it has that label."""
+        """Return a metric's values, by kind if it has that label."""
         text = http_get(self.home._health_port, "/metrics")[1]
         found: Counter[str] = Counter()
         for labels, value in re.findall(rf"(?m)^{name}(?:\{{(.*)\}})? (\S+)$", text):
@@ -86,16 +86,19 @@ def test_a_namespace_of_tenants_costs_two_watches_and_no_connection(spaces: Spac
     watches = spaces.metric("proofgate_operator_watches_total")
     assert watches["GatewayTenant"] == watches["Secret"] == 1 + _TEAMS
     assert watches.total() == begun
-    # A hundred streams each, as the API server has it.
+    # The API server permits a hundred streams per connection.
     assert spaces.metric("proofgate_operator_watch_connections")[""] == 2
-    # Those, the requests' own, and its port: no gateway is there for kopf to follow.
+    # Also the connections for requests and the operator's port; without a gateway, kopf watches nothing more.
     assert spaces.sockets() < _TEAMS / 2
 
 
 def test_a_namespace_with_all_kinds_costs_no_connection_either(spaces: Spaces) -> None:
-    # Those where it may not list the others are told, and asked again now and then.
+    # The operator may not list the other kinds in these namespaces; it reports them and retries now and then.
     spaces.home.start(WATCH_NAMESPACES=",".join([spaces.home.name, *spaces.teams]))
-    wait_for(lambda: spaces.metric("proofgate_operator_namespaces_barred")[""] == _TEAMS, "they are barred")
+    wait_for(
+        lambda: spaces.metric("proofgate_operator_namespaces_barred")[""] == _TEAMS,
+        "the unreadable namespaces are counted",
+    )
     assert spaces.sockets() < _TEAMS / 2
 
 
@@ -125,4 +128,4 @@ def test_a_key_in_a_namespace_of_tenants_counts_and_nothing_is_made_there(spaces
         conditions = found.get("status", {}).get("conditions", [])
         return [one["status"] for one in conditions if one["type"] == "KeysValid"]
 
-    wait_for(lambda: holders() == ["True"], "the team is told that its key is valid")
+    wait_for(lambda: holders() == ["True"], "the tenant's status reports a valid key")

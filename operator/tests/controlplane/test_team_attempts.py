@@ -1,4 +1,4 @@
-"""A team that may edit its own namespace tries to come by anything that is not its own."""
+"""A team with `edit` in its own namespace tries to gain access to anything outside it."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from tests.gateways import GLOBEX_KEY
 pytestmark = pytest.mark.controlplane
 
 USER = "jane@team"
-#: What `edit` gives in a namespace. Nothing here puts the parts together, so each is bound.
+#: The roles of `edit`. No controller aggregates roles here, so each is bound separately.
 EDIT = (
     "system:aggregate-to-edit",
     "system:aggregate-to-view",
@@ -32,7 +32,7 @@ PLATINUM = {"name": "platinum", "limits": {"requestsPerMinute": 6000}, "models":
 
 @pytest.fixture(scope="module")
 def denied() -> tuple[tuple[str, str, str], ...]:
-    """Verbs, resources, and where: at home is the namespace of the gateway."""
+    """Verbs, resources, and the namespace: `home` is the gateway's, `own` is the team's."""
     home = [
         *(("get", "secrets"), ("list", "secrets"), ("create", "secrets"), ("patch", "secrets")),
         *(("get", "configmaps"), ("patch", "configmaps"), ("create", "pods"), ("create", "pods/exec")),
@@ -71,7 +71,7 @@ def denied() -> tuple[tuple[str, str, str], ...]:
 
 @pytest.fixture
 def team(namespace: Namespace, grants: list[Manifest]) -> Iterator[Grants]:
-    """A gateway with a tenant of its own and one of its namespace, and a team beside it."""
+    """A gateway with its own tenants, a tenant in its namespace, and a team's namespace."""
     found = Grants(namespace, grants)
     namespace.give_secrets()
     found.plane.apply(
@@ -84,7 +84,7 @@ def team(namespace: Namespace, grants: list[Manifest]) -> Iterator[Grants]:
     namespace.apply(secret("near-keys", ci=text_of("near")))
     namespace.apply(tenant("near", namespace.name, plan="platinum"))
     namespace.settle()
-    wait_for(lambda: found.keys() == [f"{namespace.name}/near"], "the neighbour is let in")
+    wait_for(lambda: found.keys() == [f"{namespace.name}/near"], "the neighbor's key is accepted")
     yield found
 
 
@@ -116,7 +116,7 @@ def test_edit_in_a_namespace_gives_nothing_in_that_of_a_gateway_and_no_word_of_t
     team: Grants, denied: tuple[tuple[str, str, str], ...]
 ) -> None:
     may = team.plane.api.may
-    assert may(USER, "create", "gatewaytenants.proofgate.dev", team.team), "it may do its own work"
+    assert may(USER, "create", "gatewaytenants.proofgate.dev", team.team), "the team may do its own work"
     allowed = [
         one for one in denied if may(USER, one[0], one[1], team.home.name if one[2] == "home" else team.team)
     ]
@@ -144,7 +144,7 @@ def test_edit_in_a_namespace_gives_nothing_in_that_of_a_gateway_and_no_word_of_t
 def test_what_would_reach_beyond_a_tenant_is_not_let_in(team: Grants, spec: dict[str, Any]) -> None:
     with pytest.raises(Refused) as refused:
         team.plane.api.apply(tenant("x", team.home.name, **spec), team.team)
-    # 500 is how a server-side apply refuses an unknown field.
+    # A server-side apply refuses an unknown field with status 500.
     assert refused.value.status in {400, 422, 500}
 
 
@@ -170,7 +170,7 @@ def test_attempts_by_manifests_that_are_let_in_reach_nothing_and_leave_the_neigh
     lines = f"sk-lines\n{digest_of('sk-mine')} {team.home.name}/near ci"
     encoded = base64.b64encode(lines.encode()).decode()
     mine = {**secret("lines-keys"), "data": {"ci": encoded}}
-    # Labels and annotations of the operator's are no more than texts on a team's objects.
+    # The operator's labels and annotations have no effect on a team's objects.
     forged = secret("demo-tenants-00", keys=f"{digest_of('sk-forged')} {team.home.name}/near ci\n")
     forged["metadata"]["labels"] = {
         "app.kubernetes.io/managed-by": "proofgate-operator",
@@ -181,8 +181,11 @@ def test_attempts_by_manifests_that_are_let_in_reach_nothing_and_leave_the_neigh
         team.plane.apply(tenant(name, team.home.name, **spec), namespace=team.team)
     told = {"Accepted": "False", "KeysValid": "False"}
     for name in attempts:
-        wait_for(lambda name=name: conditions(team, name).items() & told.items(), f"{name} is told")
-    # A key that has expired is written with its end, which workers hold it to.
+        wait_for(
+            lambda name=name: conditions(team, name).items() & told.items(),
+            f"the status of {name} reports the refusal",
+        )
+    # An expired key is written with its end, which the workers enforce.
     written = [line for line in shards(team.home).splitlines() if f"{team.team}/late-key " not in line]
     assert sorted(written) == before
     assert team.home.condition("Ready")[0] == "True"
@@ -194,6 +197,8 @@ def test_a_team_that_wants_more_than_its_share_of_tenants_keeps_those_that_it_ha
         team.plane.apply(
             secret(f"{name}-keys", ci=text_of(name)), tenant(name, team.home.name), namespace=team.team
         )
-        wait_for(lambda name=name: conditions(team, name).get("Accepted"), f"{name} is told")
+        wait_for(
+            lambda name=name: conditions(team, name).get("Accepted"), f"{name} has the condition Accepted"
+        )
     mine = [f"{team.team}/{name}" for name in names[:2]]
     assert team.keys() == sorted([*mine, f"{team.home.name}/near"])

@@ -1,4 +1,4 @@
-"""A volume for each worker, with a true API server and StatefulSet controller: nobody fights over a claim."""
+"""A volume for each worker on a real API server and StatefulSet controller, without conflicting writes."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def uids(namespace: Namespace) -> dict[str, str]:
 
 @pytest.fixture
 def settled(namespace: Namespace) -> Namespace:
-    """A namespace with a Ready gateway whose two workers have a volume each."""
+    """A namespace with a Ready gateway and two workers, each with its own volume."""
     namespace.plane.apply(GROWING_CLASS)
     namespace.give_secrets()
     namespace.start()
@@ -73,7 +73,7 @@ def test_every_claim_grows_and_the_set_stays_as_it_was_made(settled: Namespace) 
     settled.settle()
     [template] = settled.there("statefulset", "demo-worker")["spec"]["volumeClaimTemplates"]
     assert template["spec"]["resources"]["requests"]["storage"] == "1Gi"
-    # The set can be written all the same, and a worker that comes later has the new size.
+    # The StatefulSet can still be written, and a new worker's claim has the new size.
     settled.scale(3)
     settled.settle()
     assert sizes(settled) == dict.fromkeys([*CLAIMS, "ledger-demo-worker-2"], "2Gi")
@@ -99,7 +99,7 @@ def test_deleting_the_gateway_leaves_the_claims_of_all_workers_there_ever_were(s
     settled.settle()
     settled.delete_gateway()
     left = {"secret/demo-ledger", *(f"persistentvolumeclaim/{name}" for name in CLAIMS)}
-    wait_for(lambda: settled.objects() == left, "only the claims and the key of what is on them are left")
+    wait_for(lambda: settled.objects() == left, "only the claims and their ledger's key are left")
 
 
 def test_claims_that_are_not_retained_go_too(settled: Namespace) -> None:
@@ -115,4 +115,4 @@ def test_claims_that_are_not_retained_go_too(settled: Namespace) -> None:
     settled.scale(1)
     settled.settle()
     settled.delete_gateway()
-    wait_for(lambda: settled.objects() == set(), "nothing is left")
+    wait_for(lambda: settled.objects() == set(), "no object is left")

@@ -1,4 +1,4 @@
-"""Webhooks of others that change what the operator writes, on a real API server."""
+"""Webhooks of other vendors that change what the operator writes, on a real API server."""
 
 import itertools
 import time
@@ -16,13 +16,13 @@ Manifest = dict[str, Any]
 
 
 def more_memory(workload: Manifest) -> None:
-    """Do as a policy engine that knows better what a container needs."""
+    """Change resources, as a policy engine with its own defaults does."""
     for container in workload["spec"]["template"]["spec"]["containers"]:
         container["resources"] = {name: {"cpu": "1", "memory": "600Mi"} for name in ("requests", "limits")}
 
 
 def mesh(pod: Manifest) -> None:
-    """Do as a service mesh that injects its proxy."""
+    """Inject a proxy, as a service mesh does."""
     containers = pod["spec"]["containers"]
     if all(container["name"] != "mesh-proxy" for container in containers):
         restricted = {
@@ -46,7 +46,7 @@ def test_a_webhook_that_rewrites_a_set_in_one_way_is_no_contest(namespace: Names
         assert limits == {"cpu": "1", "memory": "600Mi"}
         before = len(written)
         namespace.rest()
-        # Nor is anything written that the API server would take for no change.
+        # The operator also sends no write that the API server would treat as no change.
         assert len(written) == before
         namespace.scale(3)
         wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), "a third worker")
@@ -65,7 +65,7 @@ def test_a_webhook_that_never_agrees_costs_a_write_a_minute_is_named_and_stops_n
         namespace.start()
         namespace.apply(gateway_manifest())
         namespace.settle()
-        # The controller's own writes go through the webhook as well, so the field moves by itself.
+        # The StatefulSet controller's writes also pass the webhook, so they change the field too.
         namespace.annotate("statefulset", "demo-worker", touched="once")
 
         def contested() -> bool:
@@ -73,7 +73,7 @@ def test_a_webhook_that_never_agrees_costs_a_write_a_minute_is_named_and_stops_n
             namespace.annotate("statefulset", "demo-worker", touched=str(next(kept)))
             return namespace.condition("Progressing")[1] == "Contested"
 
-        wait_for(contested, "the contest is told")
+        wait_for(contested, "the status reports the conflict")
         message = namespace.condition("Progressing")[2]
         assert "StatefulSet demo-worker" in message and "revisionHistoryLimit" in message
         before, begun = len(written), time.monotonic()
@@ -104,7 +104,7 @@ def test_a_sidecar_whose_quantities_are_spelt_otherwise_is_no_drift(namespace: N
     operator = namespace.start()
     namespace.apply(gateway_manifest(worker={"podTemplate": {"sidecars": [container]}}))
     namespace.settle()
-    # A successor remembers nothing, and still finds nothing to write.
+    # A new operator process has no memory of earlier writes and still finds nothing to write.
     operator.stop()
     operator = namespace.start()
     namespace.rest()

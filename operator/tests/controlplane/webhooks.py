@@ -1,4 +1,4 @@
-"""A mutating admission webhook of somebody else, on loopback: it changes what is written to one namespace."""
+"""A mutating admission webhook on loopback that changes what is written to one namespace."""
 
 import base64
 import copy
@@ -25,7 +25,7 @@ Change = Callable[[Manifest], None]
 
 
 def _certificate(folder: Path) -> Path:
-    """Write a certificate for 127.0.0.1 that is its own authority, with its key; return the file's path."""
+    """Write a self-signed certificate for 127.0.0.1 with its key to one file; return the file's path."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "webhook")])
     now = datetime.now(UTC)
@@ -52,7 +52,7 @@ def _certificate(folder: Path) -> Path:
 
 
 def _answer(review: Manifest, change: Change) -> Manifest:
-    """Return the review's answer: the object as `change` leaves it, in one JSON patch (RFC 6902)."""
+    """Return the review's answer with one JSON patch (RFC 6902) that produces the result of `change`."""
     found = copy.deepcopy(review["request"]["object"])
     change(found)
     patch = [{"op": "replace", "path": "/spec", "value": found["spec"]}]
@@ -69,8 +69,8 @@ def _answer(review: Manifest, change: Change) -> Manifest:
 def mutating(
     plane: ControlPlane, namespace: str, group: str, resource: str, change: Change
 ) -> Iterator[list[str]]:
-    """Let `change` have its way with the spec of one kind of object; yields the operations it has seen,
-    one for each write."""
+    """Run a webhook that applies `change` to one kind of object; yields the operations that it received, one
+    per write."""
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
