@@ -10,7 +10,7 @@ pub(super) struct SessionLoad {
     pub(super) streams: Cell<usize>,
     /// Whether a stream was opened since the last removal of idle sessions.
     pub(super) recently_used: Cell<bool>,
-    /// Notified when a stream of the session ends.
+    /// Notified when the session may have capacity for another stream, and when it ends.
     pub(super) capacity_freed: Rc<Notify>,
 }
 

@@ -287,7 +287,7 @@ where
         }
         let now = connection.max_concurrent_send_streams();
         if now > std::mem::replace(&mut most, now) {
-            load.capacity.notify_one();
+            load.capacity_freed.notify_one();
         }
         match &mut life {
             Some(life) => life.poll_timeout(context, load.streams.get() > 0),
@@ -298,7 +298,7 @@ where
     // Drops the connection first, so that its streams see the end before a waiting request
     // continues.
     drop(carried.0.borrow_mut().take());
-    load.capacity.notify_one();
+    load.capacity_freed.notify_one();
 }
 
 /// Pings a session.
