@@ -141,7 +141,7 @@ def test_a_log_whose_worker_was_scaled_away_before_it_was_copied_is_mirrored_whe
     with mirroring(fleet, "--mirror-patience", "0.5") as (_, url):
         wait_until(lambda: has(fleet, ended), PATIENCE, "the log of the first worker is mirrored")
         wait_until(lambda: codes(url) == ["mirror_lags"], PATIENCE, "the other one is waited for")
-        assert f"{away} is not copied yet" in found(url)[0]["message"]
+        assert f"{away} waits for its copy" in found(url)[0]["message"]
         gone = "the worker of shard 1 was removed by a scale-down"
         wait_until(lambda: gone in found(url)[0]["message"], PATIENCE, "the finding has the reason")
         other.start_worker(shard=1)

@@ -139,7 +139,7 @@ def test_a_log_that_is_not_copied_yet_is_waited_for_and_holds_up_no_other(world:
     world.mirror.run_once()
     [found] = world.mirror.findings()
     assert (found["code"], found["verdict"]) == ("mirror_lags", "incomplete")
-    assert f"0/{DAYS[1]} is not copied yet" in found["message"]
+    assert f"0/{DAYS[1]} waits for its copy" in found["message"]
     assert world.there() == [DAYS[0]]
     world.step(3)
     assert (world.there(), world.mirror.findings()) == (DAYS[:2], [])
@@ -356,7 +356,7 @@ def test_a_configuration_that_no_worker_has_is_found_until_it_is_copied(world: W
     world.step(3)
     [found] = world.mirror.findings()
     assert found["code"] == "mirror_configuration_missing"
-    assert found["message"].endswith("which is not copied from a worker")
+    assert found["message"].endswith("which has not been copied from any worker yet")
     assert world.there() == [FIRST]
     (world.folder / "away").rename(archived)
     world.copies._configurations_due = world.mirror._checkpoints_due = 0.0

@@ -42,7 +42,7 @@ def parse_start(text: str) -> int:
 def parse_exclusive_end(text: str) -> int:
     """Parses an exclusive end: a time to itself, a day to the first microsecond of the next day.
 
-    Raises as `begin`.
+    Raises as `parse_start`.
     """
     return parse_start(text) + (_DAY if _is_day(text) else 0)
 
@@ -50,7 +50,7 @@ def parse_exclusive_end(text: str) -> int:
 def parse_inclusive_end(text: str) -> int:
     """Parses an inclusive end: a time to itself, a day to its last microsecond.
 
-    Raises as `begin`.
+    Raises as `parse_start`.
     """
     return parse_start(text) + (_DAY - 1 if _is_day(text) else 0)
 

@@ -30,8 +30,8 @@ class Limits(Section):
         KubernetesOverride("the operator derives the default from spec.worker.memory", {"default": None}),
     ] = 32 << 20
     """Maximum bytes of a request's body, and of a response that must be buffered. On Kubernetes,
-    spec.worker.memory must include nine times this value for bodies and responses. Absent on Kubernetes: a
-    ninth of the memory for bodies and responses, at most 32 MiB."""
+    the part of spec.worker.memory for bodies and responses must be at least nine times this value.
+    Absent on Kubernetes: a ninth of the memory for bodies and responses, at most 32 MiB."""
     upload_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = 512 << 20
     """Maximum bytes of a form with files. Such a form is streamed and not buffered."""
     connections: Annotated[
@@ -43,7 +43,8 @@ class Limits(Section):
         ),
     ] = 4096
     """Maximum number of client connections to one worker at a time. Each connection takes 16 KiB of the
-    worker's memory, plus headBytes. HAProxy accepts as many connections as all workers together. Fixed for
+    worker's memory, plus headBytes. Each HAProxy pod accepts an eighth of this number for each of its
+    server lines: the number of workers, rounded up to a power of two, and at least 8. Fixed for
     the life of a worker. On Kubernetes, a change replaces the workers and HAProxy's pods."""
     buffered_bytes: Annotated[
         int, Field(ge=4096, le=1 << 40), WorkerOnlyField("the operator derives it from spec.worker.memory")

@@ -138,7 +138,7 @@ def _refused_error(status: int, body: bytes) -> OSError:
     if status == http.client.NOT_FOUND and code == _NO_SUCH_FILE_CODE:
         return FileNotFoundError("it does not exist")
     if status == http.client.SERVICE_UNAVAILABLE and code in _UNREADABLE_CODES:
-        return UnreadableError(f"the worker cannot read it ({code})")
+        return UnreadableError(f"the worker cannot read a file of its ledger ({code})")
     known = code if code.replace("_", "").isalnum() and code.isascii() and len(code) <= 64 else "no code"
     return WorkerError(f"it answered with status {status} ({known})")
 

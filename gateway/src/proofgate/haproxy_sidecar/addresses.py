@@ -65,7 +65,7 @@ class _AddressAttempt:
 
 
 class WorkerAddresses:
-    """The target that sets the addresses of HAProxy's servers from the file at `path`.
+    """Sets the addresses of HAProxy's servers to those in the file at `path` (a `SyncTarget`).
 
     `state` is the path of the file from which HAProxy loads the addresses at its start, if there is one.
     `clock` returns monotonic seconds.

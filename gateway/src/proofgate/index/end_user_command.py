@@ -22,7 +22,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "argument, because other processes can see arguments.",
     )
     parser.add_argument(
-        "--tenant", required=True, metavar="NAME", help="the tenant of the client that names the user"
+        "--tenant", required=True, metavar="NAME", help="the tenant whose requests contain the name"
     )
     parser.add_argument(
         "--shred-keys", type=Path, metavar="DIR", help="the folder of tenants' shred keys, if there is one"

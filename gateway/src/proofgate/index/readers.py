@@ -128,7 +128,8 @@ def parse_readers(path: Path) -> dict[str, Reader]:
         if not _DIGEST.fullmatch(digest):
             # The text may be a key that somebody wrote instead of its digest.
             raise ReadersError(
-                f"{path}: a name is not a SHA-256 of 64 lower-case hexadecimal digits (proofgate keys hash)"
+                f"{path}: the name of a reader is not the SHA-256 of a key in 64 lower-case hexadecimal digits: "
+                "`proofgate keys hash` prints it"
             )
         if is_well_known(digest):
             raise ReadersError(f"{path}: {digest[:8]}… is {WELL_KNOWN_MESSAGE}")

@@ -177,8 +177,8 @@ def anchors(options: argparse.Namespace) -> Anchors | None:
 
 
 def anchored_statements(options: argparse.Namespace) -> set[str] | None:
-    """Returns the SHA-256 of the statements in the auditor's log; None if nothing waits for the log. Raises
-    UsageError."""
+    """Returns the SHA-256 digests of the statements in the auditor's log; None if the command was given no
+    auditor (`--auditor`, `--auditor-state`). Raises UsageError."""
     found = anchors(options)
     try:
         return None if found is None else found.read()

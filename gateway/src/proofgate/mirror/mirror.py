@@ -159,8 +159,12 @@ class Mirror:
         for digest, since in sorted(self._memory.configurations.items()):
             # The time before this start is not counted, because clocks may have been changed.
             if now - self._waiting_since.setdefault(digest, now) >= self.recheck_seconds:
-                where = "in the ledger" if self.copies is None else "copied from a worker"
-                message = f"a record names the configuration {digest}, which is not {where}"
+                problem = (
+                    "is not in the ledger"
+                    if self.copies is None
+                    else "has not been copied from any worker yet"
+                )
+                message = f"a record names the configuration {digest}, which {problem}"
                 found.append(self._finding("mirror_configuration_missing", message, since))
         if lag >= self.max_lag_seconds:
             reason = self._failure or (self._copied and self._copied.why)

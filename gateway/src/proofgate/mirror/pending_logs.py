@@ -74,7 +74,7 @@ class PendingLogs:
                 standing, is_complete=False, reason="its copy does not verify, and the log is copied again"
             )
         if not standing.is_complete and self._reason is None:
-            self._reason = f"{one.log_path} is not copied yet: {standing.reason}"
+            self._reason = f"{one.log_path} waits for its copy: {standing.reason}"
         return standing
 
     def mark_unverified(self, one: EndedLog, message: str) -> bool:

@@ -252,7 +252,7 @@ class Replica:
 
     def status(self, wanted: RequiredLog) -> CopyStatus:
         """The status of the copy of a required log at the last round."""
-        return self._standing.get(wanted, CopyStatus(reason="it has not been checked yet"))
+        return self._standing.get(wanted, CopyStatus(reason="the copy has not been checked yet"))
 
     def _update_statuses(self) -> None:
         """Completes the copies that mirrors require, and records their status."""

@@ -136,40 +136,40 @@ def _read(began: float, words: str) -> RetentionRun:
 def _matching(said: Manifest, name: str, pattern: re.Pattern[str]) -> str:
     value = said.get(name)
     if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise _Unreadable(f"the report has an invalid field {name}")
+        raise _Unreadable(f"the field {name!r} of the report is invalid")
     return value
 
 
 def _number(said: Manifest, name: str) -> int:
     value = said.get(name)
     if type(value) is not int or not 0 <= value <= _MAX_NUMBER:
-        raise _Unreadable(f"the report has an invalid field {name}")
+        raise _Unreadable(f"the field {name!r} of the report is invalid")
     return value
 
 
 def _line(value: Any) -> str:
     if not isinstance(value, str):
-        raise _Unreadable("the report has an invalid field message")
+        raise _Unreadable("the field 'message' of the report is invalid")
     return "".join(char if char.isprintable() else " " for char in value)[:_MAX_MESSAGE]
 
 
 def _anchor(value: Any) -> str:
     if value not in _ANCHORS:
-        raise _Unreadable("the report has an invalid field anchor")
+        raise _Unreadable("the field 'anchor' of the report is invalid")
     return str(value)
 
 
 def _names(value: Any) -> list[str]:
     if not isinstance(value, list) or len(value) > _MAX_ITEMS:
-        raise _Unreadable("the report has an invalid field outside")
+        raise _Unreadable("the field 'outside' of the report is invalid")
     if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in value):
-        raise _Unreadable("the report has an invalid field outside")
+        raise _Unreadable("the field 'outside' of the report is invalid")
     return value
 
 
 def _counts(value: Any) -> dict[str, int]:
     if not isinstance(value, dict) or len(value) > 2 * _MAX_ITEMS:
-        raise _Unreadable("the report has an invalid field staying")
+        raise _Unreadable("the field 'staying' of the report is invalid")
     if not all(_CODE.fullmatch(code) for code in value):
-        raise _Unreadable("the report has an invalid field staying")
+        raise _Unreadable("the field 'staying' of the report is invalid")
     return {code: _number(value, code) for code in sorted(value)}

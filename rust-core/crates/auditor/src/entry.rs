@@ -24,7 +24,8 @@ pub enum EntryKind {
     Statement,
 }
 
-/// An entry: a head of a log that the auditor has verified, a head of an access log, or a statement of the retention job.
+/// An entry of the aggregate log: a head of a log that the auditor has verified, a head of an access
+/// log, or a statement of the retention job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Version of the format: 1.

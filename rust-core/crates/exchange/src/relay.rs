@@ -38,6 +38,7 @@ use crate::reply::{ConnectionBuffers, Reply};
 /// The state that relaying one response needs.
 pub(crate) struct Relay<'r, 'c> {
     pub gateway: &'r Rc<Gateway>,
+    /// The client's connection, to which the response is written.
     pub reply: &'r mut Reply<'c>,
     /// The maximum time between two reads from the upstream.
     pub(crate) silence_timeout: Duration,

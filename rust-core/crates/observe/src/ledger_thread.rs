@@ -65,6 +65,7 @@ pub struct LedgerThread {
     pub delay: Arc<LedgerDelay>,
     pub current_log: CurrentLog,
     pub rotation: Rotation,
+    /// The file outside the ledger's volume that receives each new checkpoint; `None` if not configured.
     pub held_checkpoint: Option<HeldCheckpoint>,
     /// Files beside the logs to which records refer.
     pub unsynced_files: Option<Arc<UnsyncedFiles>>,

@@ -41,7 +41,7 @@ complete -c proofgate -n '__proofgate_path "audit access-log"' -l against -r -d 
 complete -c proofgate -n '__proofgate_path "audit access-log"' -l files -r -d 'a directory with files of the access log that were moved out of STATE; can be repeated'
 complete -c proofgate -n '__proofgate_path "audit access-log"' -l output -x -a 'table json yaml' -d 'the output format (default: table)'
 complete -c proofgate -n '__proofgate_path "audit end-user"' -s h -l help -d 'show this help message and exit'
-complete -c proofgate -n '__proofgate_path "audit end-user"' -l tenant -r -d 'the tenant of the client that names the user'
+complete -c proofgate -n '__proofgate_path "audit end-user"' -l tenant -r -d 'the tenant whose requests contain the name'
 complete -c proofgate -n '__proofgate_path "audit end-user"' -l shred-keys -r -d 'the folder of tenants'\'' shred keys, if there is one'
 complete -c proofgate -n '__proofgate_path "audit end-user"' -l output -x -a 'table json yaml' -d 'the output format (default: table)'
 complete -c proofgate -n '__proofgate_path "audit exchanges"' -s h -l help -d 'show this help message and exit'
