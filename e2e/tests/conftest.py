@@ -70,7 +70,7 @@ GROUPS = {
 }
 _ORDER = {file: (group, number) for group, files in GROUPS.items() for number, file in enumerate(files)}
 #: An open exchange keeps a worker of `ops` running until a test has finished, even on a busy machine.
-OPS_TIMEOUTS = {"drainSeconds": 280}
+OPS_TIMEOUTS = {**fleet.TIMEOUTS, "drainSeconds": 280}
 _UPSTREAM = REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"
 
 

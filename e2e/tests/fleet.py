@@ -15,6 +15,8 @@ _KEYS = ("first", "second")
 WORKER = {"cpu": "200m", "memory": "512Mi"}
 #: For gateways whose tests do not concern HAProxy, so that more gateways fit on the nodes.
 ONE_BALANCER = {"replicas": 1}
+#: On a busy machine, a connection to the upstream may take longer than the default of 5 s.
+TIMEOUTS = {"drainSeconds": 20, "upstreamConnectSeconds": 60}
 _UPSTREAM = "http://mock-upstream:9000/v1"
 
 
@@ -52,7 +54,7 @@ def gateway(name: str, replicas: int, tenants: tuple[str, ...] = TENANTS, **spec
             "models": [{"name": MODEL, "provider": "mock"}],
             "tenants": [{"name": tenant, "apiKeys": api_keys(tenant)} for tenant in tenants],
             "ledger": {"volume": {"storageClassName": "lab-shared", "size": "1Gi"}},
-            "timeouts": {"drainSeconds": 20},
+            "timeouts": TIMEOUTS,
             **spec,
         },
     }

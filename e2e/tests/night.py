@@ -21,12 +21,16 @@ def carried_out(commands: str, namespace: Namespace, gateway: str, **labels: str
 
 
 def forward_from_free_ports(commands: str) -> str:
-    """Replaces the fixed local ports of the pages' port forwards with free ones, because other tests may use them."""
+    """Replaces the fixed local ports of the pages' port forwards with free ones, because other tests may use them.
+
+    Requests through a port forward are retried for longer.
+    """
     for port in set(re.findall(r"port-forward \S+ (\d+)\b", commands)):
         local = free_port()
         commands = re.sub(rf"(port-forward \S+) {port}\b", rf"\1 {local}:{port}", commands)
         commands = commands.replace(f"127.0.0.1:{port}", f"127.0.0.1:{local}")
-    return commands
+    # On a busy machine, a port forward may need longer than an operator would wait.
+    return commands.replace("--retry 3 --retry-delay 1", "--retry 100 --retry-delay 1")
 
 
 def looked_into(alert: str, namespace: Namespace, gateway: str, number: int = 0, **labels: str) -> str:

@@ -131,7 +131,8 @@ def test_where_a_worker_was_drained_by_hand_the_runbook_shows_that_it_drains(
     commands = commands.replace("-n llm", f"-n {namespace.name}").replace("llm-", f"{without_provider}-")
     curl = "curl -fsS --retry 3 --retry-delay 1 --retry-connrefused"
     commands = commands.replace("9090 &", "9090 >/dev/null &").replace("curl", curl)
-    done = carried_out(f"{commands}\nkill %1", namespace, without_provider)
+    # The last line of the page is the request.
+    done = carried_out(f"{commands.strip()} || failed=1\nkill %1\nexit ${{failed:-0}}", namespace, without_provider)
     assert done.returncode == 0, done.stdout + done.stderr
 
     def told() -> bool:
