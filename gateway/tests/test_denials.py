@@ -30,7 +30,7 @@ def test_refusals_with_the_codes_of_the_core_are_denials_and_no_others_are() -> 
 
 
 def test_the_reference_lists_the_codes_of_the_core() -> None:
-    [listed] = re.findall(r"its `code` is\n(.*?)\. Its `rejection`", RECORDS.read_text(), re.DOTALL)
+    [listed] = re.findall(r"its\s`code`\sis\s(.*?)\.\sIts\s`rejection`", RECORDS.read_text(), re.DOTALL)
     assert sorted(re.findall(r"`(\w+)`", listed)) == sorted(_core.denial_codes())
 
 
