@@ -3,7 +3,7 @@
 //!
 //! | task | module |
 //! |---|---|
-//! | checks of one log: first its checkpoint, then its records up to the checkpoint | `log_check`, `log_tail`, `facts` |
+//! | checks of one log: first its checkpoint, then its records up to the checkpoint | `log_check`, `log_tail`, `log_facts` |
 //! | comparison of the logs of a shard with each other | `chain` |
 //! | selection of the logs to check | `log_selection` |
 //! | problems that a second check has confirmed | `finding` |

@@ -90,7 +90,8 @@ impl Tap {
         Some(Box::new(self.new_copy(tenant, dialect)))
     }
 
-    /// Returns an empty [`ResponseCopy`], to be filled while the response is relayed. A tenant may use at most half of all memory, or one response of maximum size.
+    /// Returns an empty [`ResponseCopy`], to be filled while the response is relayed. A tenant may
+    /// use at most half of all memory, or one response of maximum size.
     pub(super) fn new_copy(&self, tenant: &Arc<str>, dialect: Readable) -> ResponseCopy {
         let room = self.copy_memory.tenant_pool(tenant, self.max_response_bytes);
         ResponseCopy::new(dialect, self.max_response_bytes, room)
