@@ -102,7 +102,7 @@ class WorkerAddresses:
         try:
             found = await servers.fetch_workers(self._api)
         except UnreachableError:
-            self._remove_moved_servers(content)
+            self._clear_outdated_addresses(content)
             raise
         await self._update_attempts(found, content)
         wanted = {name: trial.address for name, trial in self._trials.items()}
@@ -132,7 +132,7 @@ class WorkerAddresses:
             "by_name": sum(trial.resolved_address is not None for trial in found),
         }
 
-    def _remove_moved_servers(self, content: DesiredAddresses) -> None:
+    def _clear_outdated_addresses(self, content: DesiredAddresses) -> None:
         """Ensure that a HAProxy that is not running now does not start with an outdated address of a
         worker."""
         if content.addresses is None:
